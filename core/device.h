@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The state of one attached device, shared by the files of core and by nobody else. */
+#ifndef CORE_DEVICE_H
+#define CORE_DEVICE_H
+
+#include <mlx5vfio/core.h>
+
+enum device_state {
+	DEVICE_LIVE,     /* events are processed */
+	DEVICE_ENDED,    /* a fault, or the fd is gone: never processed again, still attached */
+	DEVICE_DETACHED, /* only .detached is left to call */
+};
+
+#define NEVER INT64_MAX
+
+struct mlx5vfio {
+	struct ibv_context *ctx;
+	int fd;
+	const struct mlx5vfio_loop_ops *ops; /* NULL: the program polls by itself */
+	void *loop;
+	struct mlx5vfio_handlers handlers;
+	void *arg;
+
+	enum device_state state;
+	unsigned depth; /* calls into this device on the stack: memory stays until they return */
+	bool released;  /* the loop has let go */
+
+	bool watching;     /* what the loop was last told */
+	bool watch_broken; /* the loop cannot watch the fd: the tick alone serves the device */
+	int64_t timer_at;  /* when the loop's timer fires, NEVER if it does not run */
+
+	int interval_ms;
+	int64_t tick_at;
+	int64_t retry_at;
+	unsigned retry_step;
+	int failing;  /* what the last call ended with, 0 or a negative errno; not 0: retries run */
+	int reported; /* what .error was last told, 0 after a success */
+
+	struct mlx5vfio_stats stats;
+	struct mlx5vfio *next; /* in the attach registry */
+};
+
+/* registry.c: no two attached devices share a ctx or an fd. */
+int registry_add(struct mlx5vfio *dev);
+void registry_remove(struct mlx5vfio *dev);
+
+/* clock.c */
+int64_t clock_ms(void);
+
+/* schedule.c: what the device wants of its loop. */
+int64_t schedule_next_tick(const struct mlx5vfio *dev, int64_t now);
+int64_t schedule_deadline(const struct mlx5vfio *dev);
+int schedule_start(struct mlx5vfio *dev);
+void schedule_update(struct mlx5vfio *dev);
+
+/* process.c */
+void device_failed(struct mlx5vfio *dev, int error);
+void device_report(struct mlx5vfio *dev, int error);
+
+/* attach.c: brackets around everything that may call a handler. */
+void device_enter(struct mlx5vfio *dev);
+void device_leave(struct mlx5vfio *dev);
+
+#endif

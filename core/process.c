@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What happens when the loop fires: events, ticks, failures and their retries. */
+#include <errno.h>
+#include <fcntl.h>
+
+#include "device.h"
+#include "verbs.h"
+
+/* A mid-batch failure leaves entries behind that nothing but another call of ours gets to. */
+static const int retry_after_ms[] = { 1, 10, 100 };
+#define RETRY_STEPS (sizeof(retry_after_ms) / sizeof(retry_after_ms[0]))
+
+/* Signals are no failure; more than a few in a row are treated as one rather than looped on. */
+#define EINTR_TRIES 4
+
+/* Once per change: a handler that hears the same error at every retry learns nothing. */
+void device_report(struct mlx5vfio *dev, int error)
+{
+	if (dev->reported == error)
+		return;
+	dev->reported = error;
+	dev->stats.reports++;
+	if (dev->handlers.error)
+		dev->handlers.error(dev, error, dev->arg);
+}
+
+/* After the short retries the tick goes on trying; without a tick its default period stands in. */
+static int64_t next_retry(struct mlx5vfio *dev)
+{
+	if (dev->retry_step < RETRY_STEPS)
+		return clock_ms() + retry_after_ms[dev->retry_step++];
+	if (dev->interval_ms)
+		return NEVER;
+	return clock_ms() + MLX5VFIO_DEFAULT_INTERVAL;
+}
+
+void device_failed(struct mlx5vfio *dev, int error)
+{
+	dev->failing = error;
+	dev->retry_at = next_retry(dev);
+	device_report(dev, error);
+}
+
+static void device_succeeded(struct mlx5vfio *dev)
+{
+	dev->failing = 0;
+	dev->retry_step = 0;
+	dev->retry_at = NEVER;
+	if (!dev->watch_broken)
+		dev->reported = 0;
+}
+
+static void call_libmlx5(struct mlx5vfio *dev)
+{
+	int err;
+	int tries = 0;
+
+	if (dev->failing)
+		dev->stats.retries++;
+	do {
+		dev->stats.calls++;
+		err = verbs_process_events(dev->ctx);
+	} while (err == -EINTR && ++tries < EINTR_TRIES);
+
+	if (!err) {
+		device_succeeded(dev);
+		return;
+	}
+	dev->stats.errors++;
+	device_failed(dev, err);
+}
+
+/* A closed fd means that the ctx was closed under us: libmlx5 must not see it again. */
+static bool fd_is_open(const struct mlx5vfio *dev)
+{
+	return fcntl(dev->fd, F_GETFD) >= 0;
+}
+
+static void end_without_fd(struct mlx5vfio *dev)
+{
+	dev->state = DEVICE_ENDED;
+	device_report(dev, -EBADF);
+}
+
+static void on_watch_error(struct mlx5vfio *dev)
+{
+	if (!fd_is_open(dev)) {
+		end_without_fd(dev);
+		return;
+	}
+	dev->watch_broken = true;
+	device_report(dev, -EIO);
+}
+
+static void on_readable(struct mlx5vfio *dev)
+{
+	dev->stats.wakeups++;
+	call_libmlx5(dev);
+}
+
+/* The tick is also the safety net for an interrupt that got lost: it processes like an event. */
+static void on_timer(struct mlx5vfio *dev)
+{
+	int64_t now = clock_ms();
+	bool due = now >= dev->retry_at;
+
+	dev->timer_at = NEVER;
+	if (now >= dev->tick_at) {
+		dev->stats.ticks++;
+		dev->tick_at = schedule_next_tick(dev, now);
+		due = true;
+	}
+	if (!due)
+		return;
+	if (!fd_is_open(dev)) {
+		end_without_fd(dev);
+		return;
+	}
+	call_libmlx5(dev);
+}
+
+int mlx5vfio_process(struct mlx5vfio *dev, int fd, int revents)
+{
+	if (!dev || (fd != -1 && fd != dev->fd))
+		return -EINVAL;
+	if (dev->state != DEVICE_LIVE)
+		return 0;
+	device_enter(dev);
+	if (fd == -1)
+		on_timer(dev);
+	else if (dev->watching && (revents & POLLIN))
+		on_readable(dev);
+	else if (dev->watching && revents)
+		on_watch_error(dev);
+	device_leave(dev);
+	return 0;
+}

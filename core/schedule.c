@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What a device wants of its loop: whether its fd is watched and when its timer fires. The loop is
+ * told only what changed, so that an event costs it nothing.
+ */
+#include <errno.h>
+#include <limits.h>
+
+#include "device.h"
+
+/* Multiples of the period on a common clock: all devices of a process wake it together. */
+int64_t schedule_next_tick(const struct mlx5vfio *dev, int64_t now)
+{
+	if (!dev->interval_ms)
+		return NEVER;
+	return (now / dev->interval_ms + 1) * dev->interval_ms;
+}
+
+int64_t schedule_deadline(const struct mlx5vfio *dev)
+{
+	if (dev->state != DEVICE_LIVE)
+		return NEVER;
+	return dev->tick_at < dev->retry_at ? dev->tick_at : dev->retry_at;
+}
+
+/*
+ * While calls fail the fd may stay readable; watching it would spin. The retries find what arrives
+ * meanwhile.
+ */
+static bool wants_watch(const struct mlx5vfio *dev)
+{
+	return dev->state == DEVICE_LIVE && !dev->failing && !dev->watch_broken;
+}
+
+static int tell_watch(struct mlx5vfio *dev)
+{
+	bool want = wants_watch(dev);
+	int err = 0;
+
+	if (want == dev->watching)
+		return 0;
+	if (dev->ops)
+		err = dev->ops->watch(dev->loop, dev->fd, want ? POLLIN : 0);
+	if (!err || !want)
+		dev->watching = want;
+	return err;
+}
+
+static int tell_timer(struct mlx5vfio *dev)
+{
+	int64_t at = schedule_deadline(dev);
+	int timeout = -1;
+	int err = 0;
+
+	if (at == dev->timer_at)
+		return 0;
+	if (at != NEVER) {
+		int64_t left = at - clock_ms();
+
+		timeout = left < 0 ? 0 : left > INT_MAX ? INT_MAX : (int)left;
+	}
+	if (dev->ops)
+		err = dev->ops->timer(dev->loop, timeout);
+	dev->timer_at = err ? NEVER : at;
+	return err;
+}
+
+/* The first time it must work altogether or leave nothing behind. */
+int schedule_start(struct mlx5vfio *dev)
+{
+	int err;
+
+	err = tell_watch(dev);
+	if (err)
+		return err;
+	err = tell_timer(dev);
+	if (err && dev->ops)
+		dev->ops->watch(dev->loop, dev->fd, 0);
+	return err;
+}
+
+/*
+ * A loop that refuses later on is reported like a failed call and asked again: a watch by the
+ * retries, a timer by the next event, for which the fd is then watched whatever else was wanted.
+ */
+void schedule_update(struct mlx5vfio *dev)
+{
+	int err = tell_watch(dev);
+
+	if (err)
+		device_failed(dev, err);
+	err = tell_timer(dev);
+	if (!err || dev->state != DEVICE_LIVE)
+		return;
+	dev->failing = 0;
+	dev->retry_at = NEVER;
+	tell_watch(dev);
+	device_report(dev, err);
+}

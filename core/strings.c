@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Words for numbers. */
+#include "device.h"
+
+const char *mlx5vfio_fault_str(enum mlx5vfio_fault fault)
+{
+	switch (fault) {
+	case MLX5VFIO_OK:
+		return "healthy";
+	case MLX5VFIO_PCI_OFFLINE:
+		return "PCI offline";
+	case MLX5VFIO_NIC_DISABLED:
+		return "NIC interface disabled";
+	case MLX5VFIO_NIC_RESET:
+		return "NIC interface in software reset";
+	case MLX5VFIO_FW_FATAL:
+		return "fatal firmware error";
+	case MLX5VFIO_STALLED:
+		return "health counter stalled";
+	case MLX5VFIO_FOREIGN_RESET:
+		return "reset by somebody else";
+	case MLX5VFIO_PCI_ERROR:
+		return "PCI error";
+	}
+	return "unknown fault";
+}
+
+/* The syndromes of the health buffer, as the programmer's reference manual numbers them. */
+const char *mlx5vfio_synd_str(uint8_t synd)
+{
+	switch (synd) {
+	case 0x0:
+		return "none";
+	case 0x1:
+		return "firmware internal error";
+	case 0x7:
+		return "firmware core not responding";
+	case 0x8:
+		return "unrecoverable hardware error";
+	case 0x9:
+		return "firmware CRC error";
+	case 0xa:
+		return "PCI error on ICM fetch";
+	case 0xb:
+		return "fatal hardware error";
+	case 0xc:
+		return "asynchronous event queue overrun";
+	case 0xd:
+		return "event queue error";
+	case 0xe:
+		return "invalid event queue referenced";
+	case 0xf:
+		return "FFSER error";
+	case 0x10:
+		return "high temperature";
+	}
+	return "unknown syndrome";
+}
+
+const char *mlx5vfio_version(void)
+{
+	return MLX5VFIO_VERSION;
+}

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* All that mlx5vfio asks of libmlx5. Only verbs.c calls it. */
+#ifndef CORE_VERBS_H
+#define CORE_VERBS_H
+
+#include <stdint.h>
+
+struct ibv_context;
+
+/* 0 if ctx belongs to libmlx5's VFIO driver, -EOPNOTSUPP if not, -EINVAL or -ENOMEM. */
+int verbs_check(struct ibv_context *ctx);
+
+/* The fd that interrupts arrive on. ctx must have passed verbs_check(). */
+int verbs_events_fd(struct ibv_context *ctx);
+
+/* Handles what is pending; 0 or a negative errno, whatever convention libmlx5 failed in. */
+int verbs_process_events(struct ibv_context *ctx);
+
+/* Opens a device; 0 or a negative errno, -ENODEV when libmlx5 gives no reason. */
+int verbs_open(const char *pci_name, uint32_t flags, struct ibv_context **ctx);
+
+#endif
