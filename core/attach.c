@@ -26,32 +26,41 @@ static struct mlx5vfio *device_new(struct ibv_context *ctx, int fd,
 	dev->interval_ms = MLX5VFIO_DEFAULT_INTERVAL;
 	dev->tick_at = schedule_next_tick(dev, clock_ms());
 	dev->retry_at = NEVER;
+	dev->held_until = NEVER;
 	dev->timer_at = NEVER;
 	return dev;
 }
 
-/* 0 and *fd, or a negative errno: everything that can be wrong with a ctx, found before the loop is
- * touched. */
-static int check_ctx(struct ibv_context *ctx, int *fd)
+/* All that can be wrong with a ctx is found before the loop is touched: 0 or a negative errno. */
+static int check_ctx(struct ibv_context *ctx, int *fd, struct verbs_uar *uar)
 {
 	int err;
 
 	if (!ctx)
 		return -EINVAL;
-	err = verbs_check(ctx);
+	err = verbs_check(ctx, uar);
 	if (err)
 		return err;
 	*fd = verbs_events_fd(ctx);
 	return fcntl(*fd, F_GETFD) < 0 ? -EBADF : 0;
 }
 
+/* A device that is dead already attaches; the loop's first turn tells. */
+static int start(struct mlx5vfio *dev, const struct verbs_uar *uar)
+{
+	guard_init(&dev->guard, registers_find(uar->page, uar->number), false);
+	health_ok(dev);
+	return schedule_start(dev);
+}
+
 struct mlx5vfio *mlx5vfio_attach(struct ibv_context *ctx, const struct mlx5vfio_loop_ops *ops,
 				 void *loop)
 {
+	struct verbs_uar uar;
 	struct mlx5vfio *dev;
 	int fd, err;
 
-	err = ops_complete(ops) ? check_ctx(ctx, &fd) : -EINVAL;
+	err = ops_complete(ops) ? check_ctx(ctx, &fd, &uar) : -EINVAL;
 	if (err)
 		goto fail;
 	err = -ENOMEM;
@@ -61,7 +70,7 @@ struct mlx5vfio *mlx5vfio_attach(struct ibv_context *ctx, const struct mlx5vfio_
 	err = registry_add(dev);
 	if (err)
 		goto fail_free;
-	err = schedule_start(dev);
+	err = start(dev, &uar);
 	if (err)
 		goto fail_registered;
 	return dev;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The one clock that ticks and retries are measured by; wall-clock steps do not touch it. */
+#include <stddef.h>
+#include <sys/time.h>
 #include <time.h>
 
-#include "device.h"
+#include "clock.h"
 
 int64_t clock_ms(void)
 {
@@ -10,4 +11,12 @@ int64_t clock_ms(void)
 
 	clock_gettime(CLOCK_MONOTONIC, &now);
 	return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+uint64_t clock_wall_ms(void)
+{
+	struct timeval now;
+
+	gettimeofday(&now, NULL);
+	return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_usec / 1000;
 }

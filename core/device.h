@@ -5,6 +5,9 @@
 
 #include <mlx5vfio/core.h>
 
+#include "clock.h"
+#include "guard.h"
+
 enum device_state {
 	DEVICE_LIVE,     /* events are processed */
 	DEVICE_ENDED,    /* a fault, or the fd is gone: never processed again, still attached */
@@ -36,6 +39,12 @@ struct mlx5vfio {
 	int failing;  /* what the last call ended with, 0 or a negative errno; not 0: retries run */
 	int reported; /* what .error was last told, 0 after a success */
 
+	struct guard guard;
+	int64_t held_until; /* the guard put the next call off; NEVER: it did not */
+	enum mlx5vfio_fault fault;
+	bool fault_told; /* .health has heard of it, or stderr */
+	uint32_t warned; /* the syndrome register when .health last heard of it */
+
 	struct mlx5vfio_stats stats;
 	struct mlx5vfio *next; /* in the attach registry */
 };
@@ -43,9 +52,6 @@ struct mlx5vfio {
 /* registry.c: no two attached devices share a ctx or an fd. */
 int registry_add(struct mlx5vfio *dev);
 void registry_remove(struct mlx5vfio *dev);
-
-/* clock.c */
-int64_t clock_ms(void);
 
 /* schedule.c: what the device wants of its loop. */
 int64_t schedule_next_tick(const struct mlx5vfio *dev, int64_t now);
@@ -56,6 +62,12 @@ void schedule_update(struct mlx5vfio *dev);
 /* process.c */
 void device_failed(struct mlx5vfio *dev, int error);
 void device_report(struct mlx5vfio *dev, int error);
+bool device_fd_is_open(const struct mlx5vfio *dev);
+
+/* health.c */
+bool health_ok(struct mlx5vfio *dev);
+void health_fault(struct mlx5vfio *dev, enum mlx5vfio_fault fault);
+void health_tell(struct mlx5vfio *dev);
 
 /* attach.c: brackets around everything that may call a handler. */
 void device_enter(struct mlx5vfio *dev);

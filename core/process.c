@@ -50,16 +50,40 @@ static void device_succeeded(struct mlx5vfio *dev)
 		dev->reported = 0;
 }
 
-static void call_libmlx5(struct mlx5vfio *dev)
+/* False when libmlx5 must not be called now, or never again. */
+static bool guard_allows(struct mlx5vfio *dev, bool looked)
 {
-	int err;
+	enum mlx5vfio_fault fault = MLX5VFIO_OK;
+	int wait_ms = 0;
+
+	dev->held_until = NEVER;
+	switch (guard_before_call(&dev->guard, looked, &wait_ms, &fault)) {
+	case GUARD_CALL:
+		return true;
+	case GUARD_WAIT:
+		dev->held_until = clock_ms() + wait_ms;
+		dev->stats.deferred++;
+		return false;
+	case GUARD_FAULT:
+		health_fault(dev, fault);
+		return false;
+	}
+	return false;
+}
+
+static void call_libmlx5(struct mlx5vfio *dev, bool looked)
+{
 	int tries = 0;
+	int err;
 
 	if (dev->failing)
 		dev->stats.retries++;
 	do {
+		if (!guard_allows(dev, looked))
+			return;
 		dev->stats.calls++;
 		err = verbs_process_events(dev->ctx);
+		guard_after_call(&dev->guard);
 	} while (err == -EINTR && ++tries < EINTR_TRIES);
 
 	if (!err) {
@@ -70,8 +94,11 @@ static void call_libmlx5(struct mlx5vfio *dev)
 	device_failed(dev, err);
 }
 
-/* A closed fd means that the ctx was closed under us: libmlx5 must not see it again. */
-static bool fd_is_open(const struct mlx5vfio *dev)
+/*
+ * A closed fd means that the ctx was closed under us: neither it nor its registers are there any
+ * more.
+ */
+bool device_fd_is_open(const struct mlx5vfio *dev)
 {
 	return fcntl(dev->fd, F_GETFD) >= 0;
 }
@@ -84,7 +111,7 @@ static void end_without_fd(struct mlx5vfio *dev)
 
 static void on_watch_error(struct mlx5vfio *dev)
 {
-	if (!fd_is_open(dev)) {
+	if (!device_fd_is_open(dev)) {
 		end_without_fd(dev);
 		return;
 	}
@@ -95,43 +122,54 @@ static void on_watch_error(struct mlx5vfio *dev)
 static void on_readable(struct mlx5vfio *dev)
 {
 	dev->stats.wakeups++;
-	call_libmlx5(dev);
+	call_libmlx5(dev, false);
 }
 
 /* The tick is also the safety net for an interrupt that got lost: it processes like an event. */
+static void on_tick(struct mlx5vfio *dev, int64_t now)
+{
+	dev->stats.ticks++;
+	dev->tick_at = schedule_next_tick(dev, now);
+	if (health_ok(dev) && (dev->held_until == NEVER || now >= dev->held_until))
+		call_libmlx5(dev, true);
+}
+
 static void on_timer(struct mlx5vfio *dev)
 {
 	int64_t now = clock_ms();
-	bool due = now >= dev->retry_at;
 
 	dev->timer_at = NEVER;
-	if (now >= dev->tick_at) {
-		dev->stats.ticks++;
-		dev->tick_at = schedule_next_tick(dev, now);
-		due = true;
-	}
-	if (!due)
+	if (now < schedule_deadline(dev))
 		return;
-	if (!fd_is_open(dev)) {
+	if (!device_fd_is_open(dev))
 		end_without_fd(dev);
-		return;
-	}
-	call_libmlx5(dev);
+	else if (now >= dev->tick_at)
+		on_tick(dev, now);
+	else
+		call_libmlx5(dev, false);
 }
 
-int mlx5vfio_process(struct mlx5vfio *dev, int fd, int revents)
+static void on_event(struct mlx5vfio *dev, int fd, int revents)
 {
-	if (!dev || (fd != -1 && fd != dev->fd))
-		return -EINVAL;
-	if (dev->state != DEVICE_LIVE)
-		return 0;
-	device_enter(dev);
 	if (fd == -1)
 		on_timer(dev);
 	else if (dev->watching && (revents & POLLIN))
 		on_readable(dev);
 	else if (dev->watching && revents)
 		on_watch_error(dev);
+}
+
+int mlx5vfio_process(struct mlx5vfio *dev, int fd, int revents)
+{
+	if (!dev || (fd != -1 && fd != dev->fd))
+		return -EINVAL;
+	device_enter(dev);
+	if (dev->state == DEVICE_LIVE)
+		on_event(dev, fd, revents);
+	else if (fd == -1)
+		dev->timer_at = NEVER;
+	if (dev->state != DEVICE_DETACHED)
+		health_tell(dev);
 	device_leave(dev);
 	return 0;
 }

@@ -16,20 +16,29 @@ int64_t schedule_next_tick(const struct mlx5vfio *dev, int64_t now)
 	return (now / dev->interval_ms + 1) * dev->interval_ms;
 }
 
+static int64_t earlier(int64_t a, int64_t b)
+{
+	return a < b ? a : b;
+}
+
+/* 0, long past, for a fault that waits to be told. */
 int64_t schedule_deadline(const struct mlx5vfio *dev)
 {
+	if (dev->fault && !dev->fault_told)
+		return 0;
 	if (dev->state != DEVICE_LIVE)
 		return NEVER;
-	return dev->tick_at < dev->retry_at ? dev->tick_at : dev->retry_at;
+	return earlier(dev->tick_at, earlier(dev->retry_at, dev->held_until));
 }
 
 /*
- * While calls fail the fd may stay readable; watching it would spin. The retries find what arrives
- * meanwhile.
+ * While calls fail or are put off the fd may stay readable; watching it would spin. The timer
+ * finds what arrives meanwhile.
  */
 static bool wants_watch(const struct mlx5vfio *dev)
 {
-	return dev->state == DEVICE_LIVE && !dev->failing && !dev->watch_broken;
+	return dev->state == DEVICE_LIVE && !dev->failing && !dev->watch_broken &&
+	       dev->held_until == NEVER;
 }
 
 static int tell_watch(struct mlx5vfio *dev)
@@ -94,6 +103,7 @@ void schedule_update(struct mlx5vfio *dev)
 		return;
 	dev->failing = 0;
 	dev->retry_at = NEVER;
+	dev->held_until = NEVER;
 	tell_watch(dev);
 	device_report(dev, err);
 }

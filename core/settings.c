@@ -52,9 +52,11 @@ int mlx5vfio_unref(struct mlx5vfio *dev)
 
 void mlx5vfio_get_stats(const struct mlx5vfio *dev, struct mlx5vfio_stats *out, size_t size)
 {
-	size_t known = size < sizeof(dev->stats) ? size : sizeof(dev->stats);
+	struct mlx5vfio_stats stats = dev->stats;
+	size_t known = size < sizeof(stats) ? size : sizeof(stats);
 
-	memcpy(out, &dev->stats, known);
+	stats.samples = dev->guard.samples;
+	memcpy(out, &stats, known);
 	memset((char *)out + known, 0, size - known);
 }
 

@@ -11,7 +11,7 @@
  * calls know no third kind of ctx. The UAR is a small host allocation under VFIO: no command is
  * sent.
  */
-int verbs_check(struct ibv_context *ctx)
+int verbs_check(struct ibv_context *ctx, struct verbs_uar *out)
 {
 	struct mlx5dv_devx_uar *uar;
 
@@ -22,6 +22,7 @@ int verbs_check(struct ibv_context *ctx)
 	uar = mlx5dv_devx_alloc_uar(ctx, MLX5DV_UAR_ALLOC_TYPE_NC);
 	if (!uar)
 		return errno == ENOMEM ? -ENOMEM : -EOPNOTSUPP;
+	*out = (struct verbs_uar){ .page = uar->base_addr, .number = uar->page_id };
 	mlx5dv_devx_free_uar(uar);
 	return 0;
 }

@@ -7,8 +7,14 @@
 
 struct ibv_context;
 
-/* 0 if ctx belongs to libmlx5's VFIO driver, -EOPNOTSUPP if not, -EINVAL or -ENOMEM. */
-int verbs_check(struct ibv_context *ctx);
+/* A page of the device's registers in this process, and its number in BAR0. */
+struct verbs_uar {
+	const void *page;
+	uint32_t number;
+};
+
+/* 0 and *uar if ctx belongs to libmlx5's VFIO driver, -EOPNOTSUPP if not, -EINVAL or -ENOMEM. */
+int verbs_check(struct ibv_context *ctx, struct verbs_uar *uar);
 
 /* The fd that interrupts arrive on. ctx must have passed verbs_check(). */
 int verbs_events_fd(struct ibv_context *ctx);

@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The guard's decisions. It reads clocks and registers only through clock.h and registers.h. */
+#include <stddef.h>
+
+#include "clock.h"
+#include "guard.h"
+
+/* Below libmlx5's third miss, which comes 3000 ms after the counter's last move at the earliest. */
+#define STALL_MS 2000
+
+/* libmlx5's MAX_MISSES, at which it aborts. */
+#define MISSES_FATAL 3
+
+/* How long to wait for the counter to move when libmlx5 must not look at it before. */
+#define COUNTER_WAIT_MS 10
+
+/*
+ * Looking costs microseconds on hardware. When the credit is used up, a call that needs a look
+ * waits until one check of libmlx5 settles when the next one comes: milliseconds in the long run,
+ * a second at most for a device whose past is not known.
+ */
+#define CREDIT_MAX        20
+#define CREDIT_PER_SECOND 5
+#define SETTLE_MS         1000
+
+/* NIC interface states, MLX5_NIC_IFC_* of the programmer's reference manual. */
+#define NIC_DISABLED 1
+#define NIC_RESET    7
+
+static void start(struct guard *guard)
+{
+	registers_sample(guard->bar, &guard->last);
+	guard->samples++;
+	guard->moved_at = clock_ms();
+	guard->counter_after = guard->last.counter;
+	guard->misses = 0;
+}
+
+void guard_init(struct guard *guard, bar_t bar, bool fresh)
+{
+	*guard = (struct guard){ .bar = bar, .on = bar != NULL, .credit = CREDIT_MAX };
+	if (fresh)
+		throttle_init_fresh(&guard->throttle);
+	else
+		throttle_init_unknown(&guard->throttle);
+	if (bar)
+		start(guard);
+}
+
+void guard_switch(struct guard *guard, bool on)
+{
+	if (guard->on == on || !guard->bar)
+		return;
+	guard->on = on;
+	throttle_init_unknown(&guard->throttle);
+	if (on)
+		start(guard);
+}
+
+bool guard_active(const struct guard *guard)
+{
+	return guard->on;
+}
+
+uint32_t guard_unmoved_ms(const struct guard *guard)
+{
+	int64_t unmoved = clock_ms() - guard->moved_at;
+
+	return unmoved > UINT32_MAX ? UINT32_MAX : (uint32_t)unmoved;
+}
+
+/*
+ * libmlx5's sensors in libmlx5's order, then the stall, which we judge by time and it by counting.
+ */
+static enum mlx5vfio_fault judge(const struct guard *guard, const struct registers_sample *sample)
+{
+	if (sample->fw_ver == UINT32_MAX)
+		return MLX5VFIO_PCI_OFFLINE;
+	if (sample->nic_state == NIC_DISABLED)
+		return MLX5VFIO_NIC_DISABLED;
+	if (sample->nic_state == NIC_RESET)
+		return MLX5VFIO_NIC_RESET;
+	if (sample->recovery_request && sample->synd)
+		return MLX5VFIO_FW_FATAL;
+	if (guard_unmoved_ms(guard) >= STALL_MS)
+		return MLX5VFIO_STALLED;
+	return MLX5VFIO_OK;
+}
+
+enum mlx5vfio_fault guard_look(struct guard *guard)
+{
+	uint32_t counter = guard->last.counter;
+
+	registers_sample(guard->bar, &guard->last);
+	guard->samples++;
+	if (guard->last.counter != counter)
+		guard->moved_at = clock_ms();
+	return judge(guard, &guard->last);
+}
+
+static void refill_credit(struct guard *guard)
+{
+	int64_t seconds = (clock_ms() - guard->credit_at) / 1000;
+
+	if (seconds <= 0)
+		return;
+	guard->credit_at += seconds * 1000;
+	if (seconds * CREDIT_PER_SECOND > CREDIT_MAX - guard->credit)
+		guard->credit = CREDIT_MAX;
+	else
+		guard->credit += (unsigned)seconds * CREDIT_PER_SECOND;
+}
+
+/*
+ * How long to wait before the look is taken; 0 when it must be taken now or waiting gains nothing.
+ */
+static int wait_before_look(struct guard *guard)
+{
+	refill_credit(guard);
+	if (guard->credit || guard->waited)
+		return 0;
+	return (int)throttle_gain(&guard->throttle, guard->call_from, SETTLE_MS);
+}
+
+static enum guard_verdict put_off(struct guard *guard, int ms, int *wait_ms)
+{
+	guard->waited = true;
+	*wait_ms = ms;
+	return GUARD_WAIT;
+}
+
+/* Does the next check of libmlx5 find the counter where its last one may have found it? */
+static bool may_miss(const struct guard *guard)
+{
+	return guard->last.counter == guard->counter_after;
+}
+
+/*
+ * The clock may be stepped so that libmlx5 checks several times before a healthy counter moves:
+ * then it counts misses that are none.
+ */
+static bool would_be_fatal_miss(const struct guard *guard)
+{
+	return may_miss(guard) && guard->misses + 1 >= MISSES_FATAL;
+}
+
+static enum guard_verdict look_before_call(struct guard *guard, int *wait_ms,
+					   enum mlx5vfio_fault *fault)
+{
+	int wait = wait_before_look(guard);
+
+	if (wait)
+		return put_off(guard, wait, wait_ms);
+	if (guard->credit)
+		guard->credit--;
+	guard->looked = true;
+	*fault = guard_look(guard);
+	return *fault == MLX5VFIO_OK ? GUARD_CALL : GUARD_FAULT;
+}
+
+enum guard_verdict guard_before_call(struct guard *guard, bool looked, int *wait_ms,
+				     enum mlx5vfio_fault *fault)
+{
+	enum guard_verdict verdict = GUARD_CALL;
+
+	if (!guard->on)
+		return GUARD_CALL;
+	guard->looked = looked;
+	guard->call_from = clock_wall_ms();
+	if (throttle_may_check(&guard->throttle, guard->call_from)) {
+		if (!looked)
+			verdict = look_before_call(guard, wait_ms, fault);
+		if (verdict == GUARD_CALL && would_be_fatal_miss(guard))
+			verdict = put_off(guard, COUNTER_WAIT_MS, wait_ms);
+	}
+	if (verdict == GUARD_CALL)
+		guard->waited = false;
+	return verdict;
+}
+
+/*
+ * A check that came although none was due counts as a miss: nothing says that the counter had
+ * moved.
+ */
+void guard_after_call(struct guard *guard)
+{
+	if (!guard->on || !throttle_called(&guard->throttle, guard->call_from, clock_wall_ms()))
+		return;
+	guard->misses = guard->looked && !may_miss(guard) ? 0 : guard->misses + 1;
+	guard->counter_after = registers_counter(guard->bar);
+}

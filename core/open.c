@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Opening a device, with the reason in words when it fails. */
+#include <errno.h>
+
+#include <mlx5vfio/core.h>
+
+#include "diagnose.h"
+#include "pci.h"
+#include "verbs.h"
+
+/*
+ * The attempt comes before the diagnosis: what sysfs says of an unusual system must never refuse a
+ * device that libmlx5 can open. Only the name is judged first, because libmlx5 reads no further
+ * than it understands, and VFIO knows the lower-case form alone.
+ */
+struct ibv_context *mlx5vfio_open(const char *pci_name, unsigned flags, char *why, size_t why_size)
+{
+	struct ibv_context *ctx = NULL;
+	char name[PCI_NAME_SIZE];
+	int error = -EINVAL;
+
+	if (pci_name_normalise(pci_name, name))
+		error = verbs_open(name, flags, &ctx);
+	if (error == 0) {
+		if (why && why_size > 0)
+			why[0] = '\0';
+		return ctx;
+	}
+	errno = -diagnose_pci(pci_name, error, why, why_size);
+	return NULL;
+}

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What the test programs share: opening a simulated device, steering it, counting what is left. */
+#ifndef TESTS_SUPPORT_H
+#define TESTS_SUPPORT_H
+
+#include <check.h>
+#include <infiniband/mlx5dv.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "mlx5vfio_sim.h"
+
+/* Runs a suite; the exit status of a test program. */
+int support_run(Suite *suite);
+
+/* full rounds in a plain run, fewer under a sanitizer or valgrind; at least 1. */
+int support_rounds(int full);
+
+/* CLOCK_MONOTONIC in milliseconds. */
+int64_t support_now_ms(void);
+
+/* Opens simulated device number dev through libmlx5; ends the test if that fails. */
+struct ibv_context *support_open(unsigned dev);
+
+/* The PCI name of simulated device number dev, in a static buffer of the calling thread. */
+const char *support_pci_name(unsigned dev);
+
+/* One line of the simulator's control language; ends the test if it is refused. */
+void support_sim(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+/* The counters of a simulated device. */
+struct mlx5vfio_sim_stats support_stats(unsigned dev);
+
+/* How many file descriptors the process has open. */
+int support_open_fds(void);
+
+/*
+ * Runs a helper program of the test build (its name, then arguments up to NULL) as a child and returns
+ * its wait status.
+ */
+int support_spawn(const char *const argv[]);
+
+#endif

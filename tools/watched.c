@@ -1,0 +1,247 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The life of one monitored device: opened on a worker, attached on the loop, closed on a worker.
+ */
+#include <errno.h>
+#include <signal.h>
+#include <string.h>
+
+#include <infiniband/verbs.h>
+
+#include <mlx5vfio/uv.h>
+
+#include "watched.h"
+
+static double milliseconds_since(uint64_t start_ns)
+{
+	return (double)(uv_hrtime() - start_ns) / 1e6;
+}
+
+static void end(struct watched *watched, enum watched_state state)
+{
+	watched->state = state;
+	watched->ended(watched);
+}
+
+/*
+ * A signal handled by a thread that is inside a verb makes the verb fail, and libuv's workers take
+ * signals like any thread. This program has no other use for them, so the mask stays.
+ */
+static void block_signals(void)
+{
+	sigset_t all;
+
+	sigfillset(&all);
+	pthread_sigmask(SIG_BLOCK, &all, NULL);
+}
+
+static void close_work(uv_work_t *work)
+{
+	struct watched *watched = work->data;
+
+	block_signals();
+	watched->error = ibv_close_device(watched->ctx) ? -errno : 0;
+}
+
+static void close_done(uv_work_t *work, int status)
+{
+	struct watched *watched = work->data;
+
+	(void)status;
+	if (watched->state == WATCHED_ABANDONED)
+		return;
+	watched->ctx = NULL;
+	if (!watched->refused)
+		report_closed(watched->report, watched->pci, watched->error,
+			      milliseconds_since(watched->work_started));
+	end(watched, watched->refused ? WATCHED_NOT_OPENED : WATCHED_CLOSED);
+}
+
+static void start_closing(struct watched *watched)
+{
+	watched->state = WATCHED_CLOSING;
+	watched->work_started = uv_hrtime();
+	uv_queue_work(watched->loop, &watched->work, close_work, close_done);
+}
+
+static void detach(struct watched *watched)
+{
+	mlx5vfio_get_stats(watched->dev, &watched->stats, sizeof(watched->stats));
+	mlx5vfio_detach(watched->dev);
+	watched->dev = NULL;
+	watched->detached_at = uv_hrtime();
+}
+
+/* Closing a dead device busies a core for minutes: the end of the process does it at once. */
+static void on_health(struct mlx5vfio *dev, const struct mlx5vfio_health *health, void *arg)
+{
+	struct watched *watched = arg;
+
+	(void)dev;
+	report_health(watched->report, watched->pci, health);
+	if (health->fault == MLX5VFIO_OK)
+		return;
+	detach(watched);
+	report_left_open(
+		watched->report, watched->pci,
+		"closing a dead device can take minutes, the end of this process closes it");
+	end(watched, WATCHED_DEAD);
+}
+
+static void on_error(struct mlx5vfio *dev, int error, void *arg)
+{
+	const struct watched *watched = arg;
+
+	(void)dev;
+	report_error(watched->report, watched->pci, error);
+}
+
+static void on_removal(struct mlx5vfio *dev, void *arg)
+{
+	struct watched *watched = arg;
+
+	(void)dev;
+	report_removal(watched->report, watched->pci);
+	watched_stop(watched);
+}
+
+static int attach(struct watched *watched)
+{
+	static const struct mlx5vfio_handlers handlers = {
+		.health = on_health,
+		.error = on_error,
+		.removal = on_removal,
+	};
+
+	watched->dev = mlx5vfio_uv_attach(watched->loop, watched->ctx);
+	if (!watched->dev)
+		return -errno;
+	watched->attached_at = uv_hrtime();
+	mlx5vfio_set_handlers(watched->dev, &handlers, watched);
+	if (watched->interval_ms < 0)
+		return 0;
+	return mlx5vfio_set_interval(watched->dev, watched->interval_ms);
+}
+
+static void refuse(struct watched *watched, int error)
+{
+	snprintf(watched->why, sizeof(watched->why), "it opens but cannot be attached: %s",
+		 uv_strerror(error));
+	report_open_failed(watched->report, watched->pci, watched->why);
+	if (watched->dev)
+		detach(watched);
+	watched->refused = true;
+	start_closing(watched);
+}
+
+static void open_work(uv_work_t *work)
+{
+	struct watched *watched = work->data;
+
+	block_signals();
+	watched->work_started = uv_hrtime();
+	watched->ctx = mlx5vfio_open(watched->pci, 0, watched->why, sizeof(watched->why));
+}
+
+static void go_live(struct watched *watched)
+{
+	double open_ms = milliseconds_since(watched->work_started);
+	int error = attach(watched);
+
+	if (error) {
+		refuse(watched, error);
+		return;
+	}
+	watched->state = WATCHED_LIVE;
+	report_opened(watched->report, watched->pci, mlx5vfio_guarded(watched->dev), open_ms);
+}
+
+static void open_done(uv_work_t *work, int status)
+{
+	struct watched *watched = work->data;
+
+	if (watched->state == WATCHED_ABANDONED)
+		return;
+	if (status == UV_ECANCELED) {
+		end(watched, WATCHED_CANCELLED);
+	} else if (!watched->ctx) {
+		report_open_failed(watched->report, watched->pci, watched->why);
+		end(watched, WATCHED_NOT_OPENED);
+	} else if (watched->stopping) {
+		start_closing(watched);
+	} else {
+		go_live(watched);
+	}
+}
+
+int watched_open(struct watched *watched)
+{
+	watched->work.data = watched;
+	watched->state = WATCHED_OPENING;
+	return uv_queue_work(watched->loop, &watched->work, open_work, open_done);
+}
+
+void watched_stop(struct watched *watched)
+{
+	watched->stopping = true;
+	if (watched->state == WATCHED_OPENING)
+		uv_cancel((uv_req_t *)&watched->work);
+	if (watched->state != WATCHED_LIVE)
+		return;
+	detach(watched);
+	start_closing(watched);
+}
+
+bool watched_abandon(struct watched *watched)
+{
+	if (watched_has_ended(watched))
+		return false;
+	report_left_open(watched->report, watched->pci,
+			 watched->state == WATCHED_OPENING ? "it is still being opened"
+							   : "it is still being closed");
+	watched->state = WATCHED_ABANDONED;
+	return true;
+}
+
+void watched_show_wakeups(struct watched *watched)
+{
+	struct mlx5vfio_stats stats;
+
+	if (watched->state != WATCHED_LIVE)
+		return;
+	mlx5vfio_get_stats(watched->dev, &stats, sizeof(stats));
+	if (stats.wakeups == watched->wakeups_shown)
+		return;
+	report_wakeups(watched->report, watched->pci, stats.wakeups - watched->wakeups_shown);
+	watched->wakeups_shown = stats.wakeups;
+}
+
+bool watched_has_ended(const struct watched *watched)
+{
+	return watched->state >= WATCHED_CLOSED;
+}
+
+static const char *state_name(const struct watched *watched)
+{
+	switch (watched->state) {
+	case WATCHED_CLOSED:
+		return "closed";
+	case WATCHED_CANCELLED:
+		return "cancelled";
+	case WATCHED_NOT_OPENED:
+		return "not opened";
+	case WATCHED_DEAD:
+		return "dead";
+	default:
+		return "abandoned";
+	}
+}
+
+struct report_row watched_summary(const struct watched *watched)
+{
+	return (struct report_row){
+		.pci = watched->pci,
+		.state = state_name(watched),
+		.seconds = (double)(watched->detached_at - watched->attached_at) / 1e9,
+		.stats = watched->stats,
+	};
+}
