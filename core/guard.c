@@ -15,13 +15,14 @@
 #define COUNTER_WAIT_MS 10
 
 /*
- * Looking costs microseconds on hardware. When the credit is used up, a call that needs a look
- * waits until one check of libmlx5 settles when the next one comes: milliseconds in the long run,
- * a second at most for a device whose past is not known.
+ * Looking costs microseconds on hardware. A call may wait instead until one check of libmlx5
+ * settles when its next one comes: at once where that takes milliseconds, otherwise (a second at
+ * most, for a device whose past is not known) when this many looks have been spent.
  */
+#define SETTLE_MIN_MS     5
+#define SETTLE_MAX_MS     100
 #define CREDIT_MAX        20
 #define CREDIT_PER_SECOND 5
-#define SETTLE_MS         1000
 
 /* NIC interface states, MLX5_NIC_IFC_* of the programmer's reference manual. */
 #define NIC_DISABLED 1
@@ -111,15 +112,17 @@ static void refill_credit(struct guard *guard)
 		guard->credit += (unsigned)seconds * CREDIT_PER_SECOND;
 }
 
-/*
- * How long to wait before the look is taken; 0 when it must be taken now or waiting gains nothing.
- */
+/* How long a look may wait; 0 when it must be taken now or waiting gains nothing. */
 static int wait_before_look(struct guard *guard)
 {
+	uint64_t gain = throttle_gain(&guard->throttle, guard->call_from, SETTLE_MAX_MS);
+
 	refill_credit(guard);
-	if (guard->credit || guard->waited)
+	if (guard->waited)
 		return 0;
-	return (int)throttle_gain(&guard->throttle, guard->call_from, SETTLE_MS);
+	if (gain >= SETTLE_MIN_MS && gain <= SETTLE_MAX_MS)
+		return (int)gain;
+	return guard->credit ? 0 : (int)gain;
 }
 
 static enum guard_verdict put_off(struct guard *guard, int ms, int *wait_ms)

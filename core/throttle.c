@@ -10,19 +10,21 @@
  */
 #define CHECK_PERIOD 1000
 
-/* libmlx5 reads the clock after us; this much later is still covered. */
-#define MARGIN 2
+static void init(struct throttle *throttle, struct throttle_span span)
+{
+	throttle->spans[0] = span;
+	throttle->count = 1;
+	throttle->margin = THROTTLE_MARGIN_MS;
+}
 
 void throttle_init_unknown(struct throttle *throttle)
 {
-	throttle->spans[0] = (struct throttle_span){ 0, UINT64_MAX };
-	throttle->count = 1;
+	init(throttle, (struct throttle_span){ 0, UINT64_MAX });
 }
 
 void throttle_init_fresh(struct throttle *throttle)
 {
-	throttle->spans[0] = (struct throttle_span){ 0, 0 };
-	throttle->count = 1;
+	init(throttle, (struct throttle_span){ 0, 0 });
 }
 
 /*
@@ -46,7 +48,7 @@ static bool any_may_check(const struct throttle *throttle, uint64_t first, uint6
 
 bool throttle_may_check(const struct throttle *throttle, uint64_t now)
 {
-	return any_may_check(throttle, now, now + MARGIN);
+	return any_may_check(throttle, now, now + throttle->margin);
 }
 
 static void remove_span(struct throttle *throttle, unsigned at)
@@ -126,7 +128,8 @@ bool throttle_called(struct throttle *throttle, uint64_t before, uint64_t after)
 
 	/* The clock was set back during the call: libmlx5 may have read it on either side. */
 	if (after < before) {
-		throttle_init_unknown(throttle);
+		throttle->spans[0] = (struct throttle_span){ 0, UINT64_MAX };
+		throttle->count = 1;
 		return true;
 	}
 	checked = any_may_check(throttle, before, after);
@@ -136,17 +139,16 @@ bool throttle_called(struct throttle *throttle, uint64_t before, uint64_t after)
 	return checked;
 }
 
-uint64_t throttle_gain(const struct throttle *throttle, uint64_t now, uint64_t limit)
+uint64_t throttle_gain(const struct throttle *throttle, uint64_t now, uint64_t horizon)
 {
-	uint64_t latest = now + limit < CHECK_PERIOD ? 0 : now + limit - CHECK_PERIOD;
 	uint64_t gain = 0;
 	unsigned i;
 
-	for (i = 0; i < throttle->count && throttle->spans[i].from <= latest; i++) {
-		uint64_t last = throttle->spans[i].to;
+	for (i = 0; i < throttle->count; i++) {
+		uint64_t last = throttle->spans[i].to < now ? throttle->spans[i].to : now;
 
-		if (last > latest)
-			last = latest;
+		if (throttle->spans[i].from + CHECK_PERIOD > now + horizon)
+			break;
 		if (last + CHECK_PERIOD > now)
 			gain = last + CHECK_PERIOD - now;
 	}

@@ -20,7 +20,10 @@ struct throttle_span {
 struct throttle {
 	struct throttle_span spans[THROTTLE_SPANS];
 	unsigned count;
+	uint64_t margin; /* libmlx5 reads the clock after us, by so much at most */
 };
+
+#define THROTTLE_MARGIN_MS 2
 
 /* Nothing is known: somebody may have called libmlx5 before. */
 void throttle_init_unknown(struct throttle *throttle);
@@ -35,9 +38,9 @@ bool throttle_may_check(const struct throttle *throttle, uint64_t now);
 bool throttle_called(struct throttle *throttle, uint64_t before, uint64_t after);
 
 /*
- * How many milliseconds, at most limit, should a call wait so that one check stands for as many
- * possible ones as can be? 0 if waiting gains nothing.
+ * How many milliseconds, up to 1000, should a call that might check wait so that one check stands
+ * for all that become possible within horizon milliseconds? 0 if waiting gains nothing.
  */
-uint64_t throttle_gain(const struct throttle *throttle, uint64_t now, uint64_t limit);
+uint64_t throttle_gain(const struct throttle *throttle, uint64_t now, uint64_t horizon);
 
 #endif
