@@ -265,8 +265,8 @@ static int explain_memory(const struct subject *subject)
 			   "lock any amount: the system has too little");
 	return say(subject, -ENOMEM,
 		   "memory could not be mapped for the device: this process may lock "
-		   "%llu KiB (RLIMIT_MEMLOCK, ulimit -l); opening one device takes up "
-		   "to 8192 KiB",
+		   "%llu KiB (RLIMIT_MEMLOCK, ulimit -l), and an open device takes "
+		   "up to 8192",
 		   (unsigned long long)limit.rlim_cur / 1024);
 }
 

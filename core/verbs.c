@@ -63,3 +63,11 @@ int verbs_open(const char *pci_name, uint32_t flags, struct ibv_context **ctx)
 	ibv_free_device_list(list);
 	return err;
 }
+
+int verbs_close(struct ibv_context *ctx)
+{
+	errno = 0;
+	if (!ibv_close_device(ctx))
+		return 0;
+	return errno ? -errno : -EIO;
+}

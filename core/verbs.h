@@ -25,4 +25,7 @@ int verbs_process_events(struct ibv_context *ctx);
 /* Opens a device; 0 or a negative errno, -ENODEV when libmlx5 gives no reason. */
 int verbs_open(const char *pci_name, uint32_t flags, struct ibv_context **ctx);
 
+/* Closes a device; 0 or a negative errno. */
+int verbs_close(struct ibv_context *ctx);
+
 #endif

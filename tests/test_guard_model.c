@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "support.h"
+#include "support/support.h"
 
 /* Simulated time and what lives in it, all in microseconds. */
 static struct {

@@ -198,5 +198,5 @@ int main(int argc, char **argv)
 	fill_standard_streams();
 	/* A reader that goes away is noticed by the write that fails. */
 	signal(SIGPIPE, SIG_IGN);
-	return dispatch(argc, argv);
+	return (int)dispatch(argc, argv);
 }

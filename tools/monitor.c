@@ -187,7 +187,7 @@ static enum status exit_status(const struct monitor *monitor)
 	for (i = 0; i < monitor->count; i++) {
 		if (monitor->devices[i].state == WATCHED_DEAD)
 			return STATUS_DEVICE_DIED;
-		if (monitor->devices[i].state == WATCHED_NOT_OPENED)
+		if (monitor->devices[i].state == WATCHED_NOT_OPENED || monitor->devices[i].refused)
 			status = STATUS_CANNOT_OPEN;
 	}
 	return status;
@@ -204,7 +204,7 @@ static enum status run(struct monitor *monitor, const struct monitor_options *op
 	status = exit_status(monitor);
 	/* libuv's destructor would wait for the workers. */
 	if (monitor->abandoned)
-		_exit(status);
+		_exit((int)status);
 	uv_loop_close(&monitor->loop);
 	return status;
 }

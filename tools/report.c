@@ -162,21 +162,39 @@ static void health_json(struct report *report, struct json *json,
 	end_event(report, json);
 }
 
+/* A fault has a name; a warning is what its syndrome says. */
+static const char *health_heading(const struct mlx5vfio_health *health, char *text, size_t size)
+{
+	if (health->fault == MLX5VFIO_OK)
+		return health_state(health);
+	snprintf(text, size, "fault: %s", mlx5vfio_fault_str(health->fault));
+	return text;
+}
+
 static void health_text(struct report *report, const char *pci,
 			const struct mlx5vfio_health *health)
 {
 	const uint32_t *var = health->assert_var;
+	char heading[64];
 
 	print_line(report, pci,
-		   "%s: %s; syndrome 0x%02x (%s), extended 0x%04x%s; firmware %u.%u.%04u, "
+		   "%s; syndrome 0x%02x (%s), extended 0x%04x%s; firmware %u.%u.%04u, "
 		   "hardware id 0x%08x, core %u; assert %08x %08x %08x %08x %08x, exit pointer "
 		   "%08x, caller %08x; counter %u, unmoved for %u ms",
-		   health_state(health), mlx5vfio_fault_str(health->fault), health->synd,
+		   health_heading(health, heading, sizeof(heading)), health->synd,
 		   mlx5vfio_synd_str(health->synd), health->ext_synd,
 		   health->recovery_request ? ", recovery requested" : "", health->fw_major,
 		   health->fw_minor, health->fw_subminor, health->hw_id, health->irisc_index,
 		   var[0], var[1], var[2], var[3], var[4], health->assert_exit_ptr,
 		   health->assert_callra, health->counter, health->unmoved_ms);
+}
+
+/* All registers read as ones then: a report of them would look like one of firmware. */
+static void offline_text(struct report *report, const char *pci,
+			 const struct mlx5vfio_health *health)
+{
+	print_line(report, pci, "fault: %s; no register can be read",
+		   mlx5vfio_fault_str(health->fault));
 }
 
 void report_health(struct report *report, const char *pci, const struct mlx5vfio_health *health)
@@ -185,6 +203,8 @@ void report_health(struct report *report, const char *pci, const struct mlx5vfio
 
 	if (begin_json(report, &json, "health", pci))
 		health_json(report, &json, health);
+	else if (!report->json && health->fault == MLX5VFIO_PCI_OFFLINE)
+		offline_text(report, pci, health);
 	else if (!report->json)
 		health_text(report, pci, health);
 }

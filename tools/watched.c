@@ -39,7 +39,10 @@ static void close_work(uv_work_t *work)
 	struct watched *watched = work->data;
 
 	block_signals();
-	watched->error = ibv_close_device(watched->ctx) ? -errno : 0;
+	errno = 0;
+	watched->error = 0;
+	if (ibv_close_device(watched->ctx))
+		watched->error = errno ? -errno : -EIO;
 }
 
 static void close_done(uv_work_t *work, int status)

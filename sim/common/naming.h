@@ -17,7 +17,7 @@
 #define SIM_ENV_SOCKET      "MLX5VFIO_SIM_SOCKET"
 #define SIM_ENV_MAPS_OFFSET "MLX5VFIO_SIM_MAPS_OFFSET"
 
-#define SIM_DIR_PREFIX "mlx5vfio-sim."
+#define SIM_DIR_PREFIX      "mlx5vfio-sim."
 
 /* The device that is there but is no mlx5. */
 #define SIM_OTHER_NAME "0000:af:00.0"

@@ -85,10 +85,10 @@ struct eq {
 	bool armed, broken;
 	unsigned vector, page_shift;
 	uint32_t uar, entries;
-	uint64_t events;	     /* bit mask of event types */
+	uint64_t events;             /* bit mask of event types */
 	uint32_t producer, consumer; /* count entries, never wrapped to the queue */
-	uint64_t quiet_since;	     /* last change, for lost arms */
-	uint32_t rescued_at;	     /* producer at the last rescue */
+	uint64_t quiet_since;        /* last change, for lost arms */
+	uint32_t rescued_at;         /* producer at the last rescue */
 	uint64_t pages[];
 };
 

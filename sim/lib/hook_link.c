@@ -14,6 +14,12 @@
 SIM_EXPORT FILE *fopen(const char *path, const char *mode);
 SIM_EXPORT FILE *fopen64(const char *path, const char *mode);
 SIM_EXPORT DIR *opendir(const char *path);
+SIM_EXPORT int scandir(const char *path, struct dirent ***list,
+		       int (*filter)(const struct dirent *),
+		       int (*order)(const struct dirent **, const struct dirent **));
+SIM_EXPORT int scandir64(const char *path, struct dirent64 ***list,
+			 int (*filter)(const struct dirent64 *),
+			 int (*order)(const struct dirent64 **, const struct dirent64 **));
 SIM_EXPORT ssize_t readlink(const char *path, char *buf, size_t size);
 SIM_EXPORT ssize_t readlinkat(int dir, const char *path, char *buf, size_t size);
 SIM_EXPORT ssize_t __readlink_chk(const char *path, char *buf, size_t size, size_t room);
@@ -40,6 +46,22 @@ DIR *opendir(const char *path)
 	struct path at;
 
 	return real()->opendir(path_find(path, &at));
+}
+
+int scandir(const char *path, struct dirent ***list, int (*filter)(const struct dirent *),
+	    int (*order)(const struct dirent **, const struct dirent **))
+{
+	struct path at;
+
+	return real()->scandir(path_find(path, &at), list, filter, order);
+}
+
+/* One layout on 64-bit systems. */
+int scandir64(const char *path, struct dirent64 ***list, int (*filter)(const struct dirent64 *),
+	      int (*order)(const struct dirent64 **, const struct dirent64 **))
+{
+	return scandir(path, (struct dirent ***)list, (int (*)(const struct dirent *))filter,
+		       (int (*)(const struct dirent **, const struct dirent **))order);
 }
 
 /* A name below which links to simulated fds can stand: /proc/…, or relative to a directory. */

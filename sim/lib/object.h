@@ -25,6 +25,7 @@ enum object_kind {
 };
 
 struct object {
+	struct object *next;
 	enum object_kind kind;
 	int fd;
 	pid_t pid;

@@ -53,7 +53,6 @@ bool pageset_add(struct pageset *set, uint64_t page)
 	if (set->count == set->room && !grow(set))
 		return false;
 	set->pages[set->count++] = page;
-	/* The search looks at pages[count - 1] too, which is stored already but not yet indexed. */
 	set->index[bucket_of(set, page)] = (uint32_t)set->count;
 	return true;
 }

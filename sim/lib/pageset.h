@@ -11,7 +11,7 @@ struct pageset {
 	uint64_t *pages;
 	size_t count, room;
 	uint32_t *index; /* hash table: place + 1 in pages, 0 for empty */
-	size_t buckets;	 /* a power of two, at least twice the count */
+	size_t buckets;  /* a power of two, at least twice the count */
 };
 
 bool pageset_has(const struct pageset *set, uint64_t page);

@@ -9,9 +9,9 @@
 
 enum path_kind {
 	PATH_FOREIGN,
-	PATH_FILE,	/* a file or directory of the tree, nothing more */
+	PATH_FILE,      /* a file or directory of the tree, nothing more */
 	PATH_CONTAINER, /* /dev/vfio/vfio */
-	PATH_GROUP,	/* /dev/vfio/N of a simulated device */
+	PATH_GROUP,     /* /dev/vfio/N of a simulated device */
 };
 
 struct path {

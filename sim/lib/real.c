@@ -27,6 +27,7 @@ static void look_up_all(void)
 	look_up(&found.openat_2, "__openat_2");
 	look_up(&found.fopen, "fopen");
 	look_up(&found.opendir, "opendir");
+	look_up(&found.scandir, "scandir");
 	look_up(&found.close, "close");
 	look_up(&found.ioctl, "ioctl");
 	look_up(&found.stat, "stat");

@@ -20,6 +20,9 @@ struct real {
 	int (*openat_2)(int dir, const char *path, int flags);
 	FILE *(*fopen)(const char *path, const char *mode);
 	DIR *(*opendir)(const char *path);
+	int (*scandir)(const char *path, struct dirent ***list,
+		       int (*filter)(const struct dirent *),
+		       int (*order)(const struct dirent **, const struct dirent **));
 	int (*close)(int fd);
 	int (*ioctl)(int fd, unsigned long request, ...);
 	int (*stat)(const char *path, struct stat *st);

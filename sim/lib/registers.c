@@ -66,7 +66,8 @@ static void publish_health(struct device *dev)
 
 	if (faults->syndrome) {
 		for (unsigned i = 0; i < HEALTH_ASSERT_VARS; i++)
-			put_be32(health + 4 * i, 0xa55e0000 + (uint32_t)faults->syndrome * 0x100 + i);
+			put_be32(health + 4 * i,
+				 0xa55e0000 + (uint32_t)faults->syndrome * 0x100 + i);
 		put_be32(health + HEALTH_EXIT_POINTER, 0x20e5e100);
 		put_be32(health + HEALTH_CALLRA, 0x20ca11a0);
 		health[HEALTH_IRISC] = 1;

@@ -20,7 +20,7 @@ struct dma_map {
 };
 
 struct container {
-	unsigned refs;	 /* its fd, and each group in it */
+	unsigned refs; /* its fd, and each group in it */
 	unsigned groups;
 	bool iommu_set;
 	struct dma_map *maps; /* ordered by iova */
@@ -42,11 +42,13 @@ void *iommu_memory(struct container *container, uint64_t iova, size_t length);
 
 int group_ioctl(struct device *dev, unsigned long request, void *arg);
 int device_ioctl(struct device *dev, unsigned long request, void *arg);
+void device_irqs_clear(struct device *dev);
 
 /* The fd of object goes away; open: it still exists during the call. */
 void vfio_release(struct object *object, bool open);
 
 /* Which devices share the container: calls visit for each one that is open. */
-void container_visit(struct container *container, void (*visit)(struct device *, void *), void *arg);
+void container_visit(struct container *container, void (*visit)(struct device *, void *),
+		     void *arg);
 
 #endif

@@ -26,30 +26,27 @@ enum {
 	USABLE_COUNT = sizeof(usable) / sizeof(usable[0]),
 };
 
-struct iova_capability {
-	struct vfio_iommu_type1_info_cap_iova_range head;
-	struct vfio_iova_range ranges[USABLE_COUNT];
+enum {
+	CAPABILITY_SIZE = sizeof(struct vfio_iommu_type1_info_cap_iova_range) +
+			  USABLE_COUNT * sizeof(struct vfio_iova_range),
 };
 
-static void write_capability(void *at)
+static void write_capability(struct vfio_iommu_type1_info_cap_iova_range *cap)
 {
-	struct iova_capability cap;
-
-	memset(&cap, 0, sizeof(cap));
-	cap.head.header.id = VFIO_IOMMU_TYPE1_INFO_CAP_IOVA_RANGE;
-	cap.head.header.version = 1;
-	cap.head.nr_iovas = USABLE_COUNT;
+	memset(cap, 0, CAPABILITY_SIZE);
+	cap->header.id = VFIO_IOMMU_TYPE1_INFO_CAP_IOVA_RANGE;
+	cap->header.version = 1;
+	cap->nr_iovas = USABLE_COUNT;
 	for (unsigned i = 0; i < USABLE_COUNT; i++) {
-		cap.ranges[i].start = usable[i].start;
-		cap.ranges[i].end = usable[i].end;
+		cap->iova_ranges[i].start = usable[i].start;
+		cap->iova_ranges[i].end = usable[i].end;
 	}
-	memcpy(at, &cap, sizeof(cap));
 }
 
 int iommu_get_info(void *arg)
 {
 	struct vfio_iommu_type1_info *info = arg;
-	size_t needed = sizeof(*info) + sizeof(struct iova_capability);
+	size_t needed = sizeof(*info) + CAPABILITY_SIZE;
 
 	if (info->argsz < offsetof(struct vfio_iommu_type1_info, cap_offset))
 		return -EINVAL;
@@ -63,7 +60,7 @@ int iommu_get_info(void *arg)
 		info->cap_offset = 0;
 		return 0;
 	}
-	write_capability((uint8_t *)arg + sizeof(*info));
+	write_capability((void *)((uint8_t *)arg + sizeof(*info)));
 	info->cap_offset = sizeof(*info);
 	return 0;
 }
@@ -118,8 +115,8 @@ static bool memory_exists(uint64_t address, uint64_t size)
 	unsigned char resident[CHECKED_AT_ONCE];
 
 	while (size) {
-		uint64_t part = size < sizeof(resident) * IOMMU_PAGE ? size :
-								       sizeof(resident) * IOMMU_PAGE;
+		uint64_t part =
+			size < sizeof(resident) * IOMMU_PAGE ? size : sizeof(resident) * IOMMU_PAGE;
 
 		if (mincore((void *)(uintptr_t)address, part, resident))
 			return false;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,6 +20,19 @@ int support_run(Suite *suite)
 	failed = srunner_ntests_failed(runner);
 	srunner_free(runner);
 	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}
+
+void support_require(bool ok, const char *format, ...)
+{
+	va_list args;
+
+	if (ok)
+		return;
+	va_start(args, format);
+	vfprintf(stderr, format, args);
+	va_end(args);
+	fputc('\n', stderr);
+	exit(EXIT_FAILURE);
 }
 
 int support_rounds(int full)
@@ -53,9 +67,9 @@ struct ibv_context *support_open(unsigned dev)
 	struct ibv_device **list = mlx5dv_get_vfio_device_list(&attr);
 	struct ibv_context *ctx;
 
-	ck_assert_msg(list != NULL, "no device list for %s: errno %d", attr.pci_name, errno);
+	support_require(list != NULL, "no device list for %s: errno %d", attr.pci_name, errno);
 	ctx = ibv_open_device(list[0]);
-	ck_assert_msg(ctx != NULL, "cannot open %s: errno %d", attr.pci_name, errno);
+	support_require(ctx != NULL, "cannot open %s: errno %d", attr.pci_name, errno);
 	ibv_free_device_list(list);
 	return ctx;
 }
@@ -69,16 +83,16 @@ void support_sim(const char *format, ...)
 	va_start(args, format);
 	vsnprintf(line, sizeof(line), format, args);
 	va_end(args);
-	ck_assert_msg(mlx5vfio_sim_present(), "not under mlx5vfio-sim");
+	support_require(mlx5vfio_sim_present(), "not under mlx5vfio-sim");
 	ret = mlx5vfio_sim_control(line, reply, sizeof(reply));
-	ck_assert_msg(ret == 0, "\"%s\": %d %s", line, ret, reply);
+	support_require(ret == 0, "\"%s\": %d %s", line, ret, reply);
 }
 
 struct mlx5vfio_sim_stats support_stats(unsigned dev)
 {
 	struct mlx5vfio_sim_stats stats;
 
-	ck_assert_int_eq(mlx5vfio_sim_get_stats(dev, &stats), 0);
+	support_require(!mlx5vfio_sim_get_stats(dev, &stats), "no device %u", dev);
 	return stats;
 }
 
@@ -87,28 +101,53 @@ int support_open_fds(void)
 	DIR *dir = opendir("/proc/self/fd");
 	int count = 0;
 
-	ck_assert_ptr_nonnull(dir);
+	support_require(dir != NULL, "no /proc/self/fd");
 	while (readdir(dir))
 		count++;
 	closedir(dir);
 	return count - 3; /* ".", ".." and the directory itself */
 }
 
-int support_spawn(const char *const argv[])
+static void become(const char *const argv[], int out)
 {
 	const char *dir = getenv("TEST_DIR");
 	char path[4096];
-	int status = -1;
-	pid_t pid;
+	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
 
 	snprintf(path, sizeof(path), "%s/%s", dir ? dir : "build/tests", argv[0]);
-	pid = fork();
-	ck_assert_int_ge(pid, 0);
-	if (!pid) {
-		execv(path, (char *const *)argv);
-		_exit(127);
-	}
-	while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
+	dup2(null, STDIN_FILENO);
+	dup2(out, STDOUT_FILENO);
+	dup2(null, STDERR_FILENO);
+	execv(path, (char *const *)argv);
+	_exit(127);
+}
+
+struct support_child support_start(const char *const argv[])
+{
+	struct support_child child;
+	int pipes[2];
+
+	support_require(!pipe2(pipes, O_CLOEXEC), "no pipe");
+	child.pid = fork();
+	support_require(child.pid >= 0, "no child");
+	if (!child.pid)
+		become(argv, pipes[1]);
+	close(pipes[1]);
+	child.out = pipes[0];
+	return child;
+}
+
+int support_finish(struct support_child child, char *output, size_t size)
+{
+	size_t used = 0;
+	int status = -1;
+	ssize_t got;
+
+	while ((got = read(child.out, output + used, size - 1 - used)) > 0)
+		used += (size_t)got;
+	output[used] = '\0';
+	close(child.out);
+	while (waitpid(child.pid, &status, 0) < 0 && errno == EINTR)
 		;
 	return status;
 }

@@ -13,19 +13,25 @@
 /* Runs a suite; the exit status of a test program. */
 int support_run(Suite *suite);
 
+/*
+ * Ends the program with a message unless ok: for what must hold before a test can say anything. The
+ * helper programs use it too, in which Check's assertions do not work.
+ */
+void support_require(bool ok, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
 /* full rounds in a plain run, fewer under a sanitizer or valgrind; at least 1. */
 int support_rounds(int full);
 
 /* CLOCK_MONOTONIC in milliseconds. */
 int64_t support_now_ms(void);
 
-/* Opens simulated device number dev through libmlx5; ends the test if that fails. */
+/* Opens simulated device number dev through libmlx5; ends the program if that fails. */
 struct ibv_context *support_open(unsigned dev);
 
 /* The PCI name of simulated device number dev, in a static buffer of the calling thread. */
 const char *support_pci_name(unsigned dev);
 
-/* One line of the simulator's control language; ends the test if it is refused. */
+/* One line of the simulator's control language; ends the program if it is refused. */
 void support_sim(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 /* The counters of a simulated device. */
@@ -34,10 +40,16 @@ struct mlx5vfio_sim_stats support_stats(unsigned dev);
 /* How many file descriptors the process has open. */
 int support_open_fds(void);
 
-/*
- * Runs a helper program of the test build (its name, then arguments up to NULL) as a child and returns
- * its wait status.
- */
-int support_spawn(const char *const argv[]);
+/* A helper program of the test build that runs as a child. */
+struct support_child {
+	int pid;
+	int out; /* its standard output */
+};
+
+/* Starts one: its name, then arguments up to NULL. Its standard error is discarded. */
+struct support_child support_start(const char *const argv[]);
+
+/* Waits for its end and returns its wait status; what it wrote goes to output as a string. */
+int support_finish(struct support_child child, char *output, size_t size);
 
 #endif

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* A helper thread that closes one ctx, which may take minutes, and says when it is done. */
+#ifndef CORE_CLOSER_H
+#define CORE_CLOSER_H
+
+#include <stdbool.h>
+
+struct ibv_context;
+struct closer;
+
+/*
+ * Makes the thread, which waits for closer_go() before it touches ctx. dead: closing will spin, so
+ * it runs only when a core has nothing else to do. 0 or a negative errno.
+ */
+int closer_new(struct ibv_context *ctx, bool dead, struct closer **closer);
+
+/* An fd that becomes readable when ctx is closed. */
+int closer_fd(const struct closer *closer);
+
+void closer_go(struct closer *closer);
+
+/* Is ctx closed? Then *error is 0 or a negative errno. */
+bool closer_done(struct closer *closer, int *error);
+
+/* Forgets the thread. Before closer_go(): it ends without closing ctx; after: it finishes alone. */
+void closer_drop(struct closer *closer);
+
+#endif
