@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "device.h"
+#include "opened.h"
 #include "verbs.h"
 
 static bool ops_complete(const struct mlx5vfio_loop_ops *ops)
@@ -28,6 +29,7 @@ static struct mlx5vfio *device_new(struct ibv_context *ctx, int fd,
 	dev->retry_at = NEVER;
 	dev->held_until = NEVER;
 	dev->timer_at = NEVER;
+	dev->notices = (struct vfio_notices){ -1, -1 };
 	return dev;
 }
 
@@ -48,7 +50,9 @@ static int check_ctx(struct ibv_context *ctx, int *fd, struct verbs_uar *uar)
 /* A device that is dead already attaches; the loop's first turn tells. */
 static int start(struct mlx5vfio *dev, const struct verbs_uar *uar)
 {
-	guard_init(&dev->guard, registers_find(uar->page, uar->number), false);
+	bool fresh = opened_take(dev->ctx, dev->fd, &dev->notices);
+
+	guard_init(&dev->guard, registers_find(uar->page, uar->number), fresh);
 	health_ok(dev);
 	return schedule_start(dev);
 }
@@ -76,6 +80,7 @@ struct mlx5vfio *mlx5vfio_attach(struct ibv_context *ctx, const struct mlx5vfio_
 	return dev;
 
 fail_registered:
+	vfio_notices_close(&dev->notices);
 	registry_remove(dev);
 fail_free:
 	free(dev);
@@ -90,6 +95,7 @@ static void device_free(struct mlx5vfio *dev)
 	void (*detached)(void *arg) = dev->handlers.detached;
 	void *arg = dev->arg;
 
+	vfio_notices_close(&dev->notices);
 	free(dev);
 	if (detached)
 		detached(arg);
@@ -103,7 +109,7 @@ void device_enter(struct mlx5vfio *dev)
 /* The outermost call tells the loop what changed, or frees what was detached inside it. */
 void device_leave(struct mlx5vfio *dev)
 {
-	if (dev->depth == 1 && dev->state != DEVICE_DETACHED)
+	if (dev->depth == 1 && dev->state <= DEVICE_ENDED)
 		schedule_update(dev);
 	dev->depth--;
 	if (!dev->depth && dev->released)
@@ -117,21 +123,31 @@ void mlx5vfio_released(struct mlx5vfio *dev)
 	device_leave(dev);
 }
 
+/* No handler but .detached from here on. */
 static void begin_detach(struct mlx5vfio *dev)
 {
-	registry_remove(dev);
+	if (dev->state == DEVICE_CLOSING)
+		close_forget(dev);
+	else
+		registry_remove(dev);
 	dev->state = DEVICE_DETACHED;
 }
 
-void mlx5vfio_detach(struct mlx5vfio *dev)
+void device_release(struct mlx5vfio *dev)
 {
-	if (!dev || dev->state == DEVICE_DETACHED)
-		return;
+	if (dev->state == DEVICE_CLOSING)
+		close_unwatch(dev);
 	begin_detach(dev);
 	if (dev->ops)
 		dev->ops->release(dev->loop);
 	else
 		mlx5vfio_released(dev);
+}
+
+void mlx5vfio_detach(struct mlx5vfio *dev)
+{
+	if (dev && dev->state != DEVICE_DETACHED)
+		device_release(dev);
 }
 
 void mlx5vfio_forget(struct mlx5vfio *dev)

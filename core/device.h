@@ -6,11 +6,14 @@
 #include <mlx5vfio/core.h>
 
 #include "clock.h"
+#include "closer.h"
 #include "guard.h"
+#include "vfio.h"
 
 enum device_state {
 	DEVICE_LIVE,     /* events are processed */
 	DEVICE_ENDED,    /* a fault, or the fd is gone: never processed again, still attached */
+	DEVICE_CLOSING,  /* its ctx belongs to a closer, whose end the loop waits for */
 	DEVICE_DETACHED, /* only .detached is left to call */
 };
 
@@ -43,7 +46,13 @@ struct mlx5vfio {
 	int64_t held_until; /* the guard put the next call off; NEVER: it did not */
 	enum mlx5vfio_fault fault;
 	bool fault_told; /* .health has heard of it, or stderr */
-	uint32_t warned; /* the syndrome register when .health last heard of it */
+	uint32_t warned; /* what .health was last warned of, 0 for nothing */
+
+	struct vfio_notices notices; /* -1 each for a ctx that mlx5vfio_open() did not open */
+	bool removal_told;
+	int64_t suspect_until; /* a PCI error was signalled: look closely until then; 0: none was */
+
+	struct closer *closer;
 
 	struct mlx5vfio_stats stats;
 	struct mlx5vfio *next; /* in the attach registry */
@@ -57,6 +66,7 @@ void registry_remove(struct mlx5vfio *dev);
 int64_t schedule_next_tick(const struct mlx5vfio *dev, int64_t now);
 int64_t schedule_deadline(const struct mlx5vfio *dev);
 int schedule_start(struct mlx5vfio *dev);
+void schedule_stop(struct mlx5vfio *dev);
 void schedule_update(struct mlx5vfio *dev);
 
 /* process.c */
@@ -68,6 +78,18 @@ bool device_fd_is_open(const struct mlx5vfio *dev);
 bool health_ok(struct mlx5vfio *dev);
 void health_fault(struct mlx5vfio *dev, enum mlx5vfio_fault fault);
 void health_tell(struct mlx5vfio *dev);
+
+/* notices.c: the kernel's wish to have the device back, and PCI errors. */
+void notices_read(struct mlx5vfio *dev);
+bool notices_suspect(const struct mlx5vfio *dev);
+
+/* close.c */
+int close_process(struct mlx5vfio *dev, int fd);
+void close_unwatch(struct mlx5vfio *dev);
+void close_forget(struct mlx5vfio *dev);
+
+/* attach.c: the last step of a device. */
+void device_release(struct mlx5vfio *dev);
 
 /* attach.c: brackets around everything that may call a handler. */
 void device_enter(struct mlx5vfio *dev);

@@ -34,6 +34,7 @@ static void start(struct guard *guard)
 	guard->samples++;
 	guard->moved_at = clock_ms();
 	guard->counter_after = guard->last.counter;
+	guard->queue_page = guard->last.queue_page;
 	guard->misses = 0;
 }
 
@@ -71,6 +72,15 @@ uint32_t guard_unmoved_ms(const struct guard *guard)
 }
 
 /*
+ * Somebody reset the function from outside: what libmlx5 set up in it is gone, and nothing else
+ * shows. During the reset itself the device does not answer.
+ */
+static enum mlx5vfio_fault judge_lost_queue(const struct guard *guard)
+{
+	return registers_answer(guard->bar) ? MLX5VFIO_FOREIGN_RESET : MLX5VFIO_PCI_OFFLINE;
+}
+
+/*
  * libmlx5's sensors in libmlx5's order, then the stall, which we judge by time and it by counting.
  */
 static enum mlx5vfio_fault judge(const struct guard *guard, const struct registers_sample *sample)
@@ -83,6 +93,8 @@ static enum mlx5vfio_fault judge(const struct guard *guard, const struct registe
 		return MLX5VFIO_NIC_RESET;
 	if (sample->recovery_request && sample->synd)
 		return MLX5VFIO_FW_FATAL;
+	if (guard->queue_page && sample->queue_page != guard->queue_page)
+		return judge_lost_queue(guard);
 	if (guard_unmoved_ms(guard) >= STALL_MS)
 		return MLX5VFIO_STALLED;
 	return MLX5VFIO_OK;

@@ -14,6 +14,8 @@ struct guard {
 	bool on;
 	struct throttle throttle;
 
+	uint32_t queue_page; /* at the start; 0: not known */
+
 	struct registers_sample last; /* the newest sample */
 	int64_t moved_at;             /* when the counter was first seen at its present value */
 

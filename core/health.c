@@ -5,17 +5,24 @@
 
 #include "device.h"
 
-static bool is_warning(const struct registers_sample *sample)
+/* What there is to be warned of, as a number that differs when it does; 0 for nothing. */
+static uint32_t warning_of(const struct mlx5vfio *dev)
 {
-	return sample->synd && !sample->recovery_request;
+	const struct registers_sample *sample = &dev->guard.last;
+	uint32_t warning = notices_suspect(dev);
+
+	if (sample->synd && !sample->recovery_request)
+		warning |= (uint32_t)sample->synd << 24 | (uint32_t)sample->ext_synd << 8;
+	return warning;
 }
 
 static void fill_report(const struct mlx5vfio *dev, struct mlx5vfio_health *health)
 {
-	*health = (struct mlx5vfio_health){ 0 };
+	*health = (struct mlx5vfio_health){ .fault = dev->fault };
+	health->warning = !dev->fault && warning_of(dev);
+	if (!dev->guard.bar)
+		return;
 	registers_report(dev->guard.bar, health);
-	health->fault = dev->fault;
-	health->warning = !dev->fault && health->synd && !health->recovery_request;
 	health->unmoved_ms = guard_unmoved_ms(&dev->guard);
 }
 
@@ -32,7 +39,7 @@ void health_fault(struct mlx5vfio *dev, enum mlx5vfio_fault fault)
 {
 	if (dev->state != DEVICE_LIVE)
 		return;
-	dev->fault = fault;
+	dev->fault = notices_suspect(dev) ? MLX5VFIO_PCI_ERROR : fault;
 	dev->state = DEVICE_ENDED;
 }
 
@@ -50,13 +57,12 @@ static void tell_fault(struct mlx5vfio *dev)
 
 static void tell_warning(struct mlx5vfio *dev)
 {
-	const struct registers_sample *sample = &dev->guard.last;
-	uint32_t synd = is_warning(sample) ? sample->synd : 0;
+	uint32_t warning = warning_of(dev);
 	struct mlx5vfio_health health;
 
-	if (synd == dev->warned)
+	if (warning == dev->warned)
 		return;
-	dev->warned = synd;
+	dev->warned = warning;
 	fill_report(dev, &health);
 	if (dev->handlers.health)
 		dev->handlers.health(dev, &health, dev->arg);
@@ -67,7 +73,7 @@ void health_tell(struct mlx5vfio *dev)
 {
 	if (dev->fault && !dev->fault_told)
 		tell_fault(dev);
-	else if (!dev->fault && guard_active(&dev->guard))
+	else if (!dev->fault)
 		tell_warning(dev);
 }
 
@@ -89,6 +95,21 @@ bool mlx5vfio_guarded(const struct mlx5vfio *dev)
 	return dev && guard_active(&dev->guard);
 }
 
+unsigned mlx5vfio_features(const struct mlx5vfio *dev)
+{
+	unsigned features = 0;
+
+	if (!dev)
+		return 0;
+	if (guard_active(&dev->guard))
+		features |= MLX5VFIO_FEATURE_GUARD;
+	if (dev->notices.removal >= 0)
+		features |= MLX5VFIO_FEATURE_REMOVAL;
+	if (dev->notices.error >= 0)
+		features |= MLX5VFIO_FEATURE_PCI_ERROR;
+	return features;
+}
+
 int mlx5vfio_set_guard(struct mlx5vfio *dev, bool on)
 {
 	if (!dev)
@@ -104,7 +125,7 @@ int mlx5vfio_get_health(struct mlx5vfio *dev, struct mlx5vfio_health *out)
 	if (!dev || !out)
 		return -EINVAL;
 	*out = (struct mlx5vfio_health){ 0 };
-	if (!mlx5vfio_guarded(dev) || dev->state == DEVICE_DETACHED)
+	if (!mlx5vfio_guarded(dev) || dev->state > DEVICE_ENDED)
 		return -ENOTSUP;
 	if (!device_fd_is_open(dev))
 		return -EBADF;

@@ -5,8 +5,10 @@
 #include <mlx5vfio/core.h>
 
 #include "diagnose.h"
+#include "opened.h"
 #include "pci.h"
 #include "verbs.h"
+#include "vfio.h"
 
 /*
  * The attempt comes before the diagnosis: what sysfs says of an unusual system must never refuse a
@@ -24,8 +26,14 @@ struct ibv_context *mlx5vfio_open(const char *pci_name, unsigned flags, char *wh
 	if (error == 0) {
 		if (why && why_size > 0)
 			why[0] = '\0';
+		opened_add(ctx, verbs_events_fd(ctx), vfio_adopt(name));
 		return ctx;
 	}
 	errno = -diagnose_pci(pci_name, error, why, why_size);
 	return NULL;
+}
+
+int mlx5vfio_check(const char *pci_name, char *why, size_t why_size)
+{
+	return diagnose_pci(pci_name, 0, why, why_size);
 }

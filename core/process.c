@@ -57,6 +57,11 @@ static bool guard_allows(struct mlx5vfio *dev, bool looked)
 	int wait_ms = 0;
 
 	dev->held_until = NEVER;
+	if (!looked && notices_suspect(dev)) {
+		looked = true;
+		if (!health_ok(dev))
+			return false;
+	}
 	switch (guard_before_call(&dev->guard, looked, &wait_ms, &fault)) {
 	case GUARD_CALL:
 		return true;
@@ -129,6 +134,9 @@ static void on_readable(struct mlx5vfio *dev)
 static void on_tick(struct mlx5vfio *dev, int64_t now)
 {
 	dev->stats.ticks++;
+	notices_read(dev);
+	if (dev->state != DEVICE_LIVE)
+		return;
 	dev->tick_at = schedule_next_tick(dev, now);
 	if (health_ok(dev) && (dev->held_until == NEVER || now >= dev->held_until))
 		call_libmlx5(dev, true);
@@ -161,14 +169,18 @@ static void on_event(struct mlx5vfio *dev, int fd, int revents)
 
 int mlx5vfio_process(struct mlx5vfio *dev, int fd, int revents)
 {
-	if (!dev || (fd != -1 && fd != dev->fd))
+	if (!dev)
+		return -EINVAL;
+	if (dev->state == DEVICE_CLOSING)
+		return close_process(dev, fd);
+	if (fd != -1 && fd != dev->fd)
 		return -EINVAL;
 	device_enter(dev);
 	if (dev->state == DEVICE_LIVE)
 		on_event(dev, fd, revents);
 	else if (fd == -1)
 		dev->timer_at = NEVER;
-	if (dev->state != DEVICE_DETACHED)
+	if (dev->state <= DEVICE_ENDED)
 		health_tell(dev);
 	device_leave(dev);
 	return 0;

@@ -12,7 +12,7 @@
 enum {
 	FW_REV = 0x0,              /* minor, major */
 	CMDIF_REV_FW_SUB = 0x4,    /* command interface revision, subminor */
-	CMDQ_ADDR_L_SZ = 0x14,     /* bits 10:8: NIC interface state */
+	CMDQ_ADDR_L_SZ = 0x14,     /* 31:12: command queue page, 10:8: NIC state */
 	HEALTH_ASSERT_VAR = 0x200, /* five words */
 	HEALTH_ASSERT_EXIT = 0x220,
 	HEALTH_ASSERT_CALLRA = 0x224,
@@ -33,17 +33,21 @@ static uint32_t read_register(bar_t bar, unsigned offset)
 	return be32toh(bar[offset / sizeof(*bar)]);
 }
 
+bool registers_answer(bar_t bar)
+{
+	return read_register(bar, CMDIF_REV_FW_SUB) >> 16 == CMDIF_REVISION;
+}
+
 /*
  * A device that is off the bus already reads all ones everywhere; it is found all the same, so
  * that its death can be told.
  */
 static bool looks_like_mlx5(bar_t bar)
 {
-	uint32_t revision = read_register(bar, CMDIF_REV_FW_SUB);
-
-	if (read_register(bar, FW_REV) == UINT32_MAX)
-		return revision == UINT32_MAX && read_register(bar, HEALTH_FW_VER) == UINT32_MAX;
-	return revision >> 16 == CMDIF_REVISION;
+	if (read_register(bar, FW_REV) != UINT32_MAX)
+		return registers_answer(bar);
+	return read_register(bar, CMDIF_REV_FW_SUB) == UINT32_MAX &&
+	       read_register(bar, HEALTH_FW_VER) == UINT32_MAX;
 }
 
 bar_t registers_find(const void *uar_page, uint32_t uar_number)
@@ -72,10 +76,16 @@ static void decode_syndrome(uint32_t word, struct mlx5vfio_health *health)
 
 void registers_sample(bar_t bar, struct registers_sample *sample)
 {
+	uint32_t queue, synd;
+
 	sample->fw_ver = read_register(bar, HEALTH_FW_VER);
-	sample->nic_state = read_register(bar, CMDQ_ADDR_L_SZ) >> 8 & 7;
+	queue = read_register(bar, CMDQ_ADDR_L_SZ);
+	sample->queue_page = queue >> 12;
+	sample->nic_state = queue >> 8 & 7;
 	sample->recovery_request = read_register(bar, HEALTH_RFR) >> 31;
-	sample->synd = read_register(bar, HEALTH_SYND);
+	synd = read_register(bar, HEALTH_SYND);
+	sample->synd = (uint8_t)(synd >> 16);
+	sample->ext_synd = (uint16_t)synd;
 	sample->counter = registers_counter(bar);
 }
 

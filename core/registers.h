@@ -11,8 +11,11 @@ typedef const volatile uint32_t *bar_t;
 /* What one look at the registers takes: five reads, about a microsecond each on hardware. */
 struct registers_sample {
 	uint32_t fw_ver;
-	uint32_t nic_state;
-	uint32_t synd;
+	uint32_t
+		queue_page; /* where libmlx5 put the command queue; changed by nobody else but a reset */
+	uint8_t nic_state;
+	uint8_t synd;
+	uint16_t ext_synd;
 	uint32_t counter;
 	bool recovery_request;
 };
@@ -25,6 +28,9 @@ struct registers_sample {
 bar_t registers_find(const void *uar_page, uint32_t uar_number);
 
 void registers_sample(bar_t bar, struct registers_sample *sample);
+
+/* Does the device answer as an mlx5 device? It does not while it is being reset. */
+bool registers_answer(bar_t bar);
 
 /* The health counter alone. */
 uint32_t registers_counter(bar_t bar);

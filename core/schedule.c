@@ -8,12 +8,24 @@
 
 #include "device.h"
 
+/* How often a device is looked at that a PCI error was signalled for. */
+#define SUSPECT_INTERVAL_MS 50
+
+static int interval(const struct mlx5vfio *dev)
+{
+	if (!notices_suspect(dev))
+		return dev->interval_ms;
+	if (dev->interval_ms && dev->interval_ms < SUSPECT_INTERVAL_MS)
+		return dev->interval_ms;
+	return SUSPECT_INTERVAL_MS;
+}
+
 /* Multiples of the period on a common clock: all devices of a process wake it together. */
 int64_t schedule_next_tick(const struct mlx5vfio *dev, int64_t now)
 {
-	if (!dev->interval_ms)
-		return NEVER;
-	return (now / dev->interval_ms + 1) * dev->interval_ms;
+	int ms = interval(dev);
+
+	return ms ? (now / ms + 1) * ms : NEVER;
 }
 
 static int64_t earlier(int64_t a, int64_t b)
@@ -24,7 +36,7 @@ static int64_t earlier(int64_t a, int64_t b)
 /* 0, long past, for a fault that waits to be told. */
 int64_t schedule_deadline(const struct mlx5vfio *dev)
 {
-	if (dev->fault && !dev->fault_told)
+	if (dev->state == DEVICE_ENDED && dev->fault && !dev->fault_told)
 		return 0;
 	if (dev->state != DEVICE_LIVE)
 		return NEVER;
@@ -86,6 +98,13 @@ int schedule_start(struct mlx5vfio *dev)
 	if (err && dev->ops)
 		dev->ops->watch(dev->loop, dev->fd, 0);
 	return err;
+}
+
+/* At once, whatever is on the stack: the ctx is about to be closed. */
+void schedule_stop(struct mlx5vfio *dev)
+{
+	tell_watch(dev);
+	tell_timer(dev);
 }
 
 /*

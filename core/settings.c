@@ -22,8 +22,6 @@ int mlx5vfio_set_interval(struct mlx5vfio *dev, int ms)
 {
 	if (!dev || (ms && (ms < INTERVAL_MIN_MS || ms > INTERVAL_MAX_MS)))
 		return -EINVAL;
-	if (dev->state == DEVICE_DETACHED)
-		return 0;
 	device_enter(dev);
 	dev->interval_ms = ms;
 	dev->tick_at = schedule_next_tick(dev, clock_ms());
@@ -67,10 +65,12 @@ struct ibv_context *mlx5vfio_context(const struct mlx5vfio *dev)
 
 int mlx5vfio_pollfds(const struct mlx5vfio *dev, struct pollfd *fds, int n)
 {
-	if (!dev->watching)
+	int fd = dev->closer ? closer_fd(dev->closer) : dev->fd;
+
+	if (!dev->watching && !dev->closer)
 		return 0;
 	if (n > 0)
-		fds[0] = (struct pollfd){ .fd = dev->fd, .events = POLLIN };
+		fds[0] = (struct pollfd){ .fd = fd, .events = POLLIN };
 	return 1;
 }
 

@@ -149,9 +149,16 @@ MLX5VFIO_API int mlx5vfio_ref(struct mlx5vfio *dev);
 MLX5VFIO_API int mlx5vfio_unref(struct mlx5vfio *dev);
 
 /*
+ * Switches the guard off, so that libmlx5 checks health by itself and aborts the process on a
+ * fault, or on again. It is on after attach. Returns 0, -ENOTSUP when the registers were not
+ * found, -EINVAL for NULL.
+ */
+MLX5VFIO_API int mlx5vfio_set_guard(struct mlx5vfio *dev, bool on);
+
+/*
  * Reads the health registers now. A fault found here is also delivered through .health, on the
- * loop's next turn. Returns 0, -ENOTSUP when the device is not guarded (*out is zero), -EINVAL for
- * NULL.
+ * loop's next turn. Returns 0, -ENOTSUP when the device is not guarded, -EBADF when its ctx was
+ * closed, -EINVAL for NULL; on failure *out is zero.
  */
 MLX5VFIO_API int mlx5vfio_get_health(struct mlx5vfio *dev, struct mlx5vfio_health *out);
 
@@ -160,6 +167,16 @@ MLX5VFIO_API int mlx5vfio_get_health(struct mlx5vfio *dev, struct mlx5vfio_healt
  * the guard was switched off: libmlx5 then aborts the process when the device dies.
  */
 MLX5VFIO_API bool mlx5vfio_guarded(const struct mlx5vfio *dev);
+
+/*
+ * What can be had for this device, as a mask of MLX5VFIO_FEATURE_*. A ctx that the program opened
+ * by itself, or that was attached before, has no more than the guard.
+ */
+MLX5VFIO_API unsigned mlx5vfio_features(const struct mlx5vfio *dev);
+
+#define MLX5VFIO_FEATURE_GUARD     (1u << 0) /* as mlx5vfio_guarded() */
+#define MLX5VFIO_FEATURE_REMOVAL   (1u << 1) /* .removal is called */
+#define MLX5VFIO_FEATURE_PCI_ERROR (1u << 2) /* PCI errors are a warning, then MLX5VFIO_PCI_ERROR */
 
 /* Copies the counters. size is sizeof(*out) of the caller; what the library does not know is
  * zeroed. */
@@ -179,11 +196,36 @@ MLX5VFIO_API const char *mlx5vfio_version(void);
  * MLX5DV_VFIO_CTX_FLAGS_*. On failure returns NULL, sets errno (never 0), and writes a sentence
  * that says why to why (may be NULL when why_size is 0).
  *
+ * Beyond what libmlx5 does, a child process no longer keeps the device busy (its group fd becomes
+ * close-on-exec), and the kernel's removal requests and PCI errors reach the device's handlers
+ * once it is attached. Before that, mlx5dv_vfio_process_events() must not be called for it.
+ *
  * Blocks, for minutes when firmware does not answer: call it on a thread of its own, not on the
- * loop's. Thread-safe. The ctx is the caller's, to be closed with ibv_close_device().
+ * loop's. Thread-safe. The ctx is the caller's, to be closed with ibv_close_device(), or with
+ * mlx5vfio_close() once it is attached.
  */
 MLX5VFIO_API struct ibv_context *mlx5vfio_open(const char *pci_name, unsigned flags, char *why,
 					       size_t why_size);
+
+/*
+ * Looks without opening anything whether the device could be opened: 0, or the negative errno that
+ * mlx5vfio_open() would fail with, and the sentence. What only an attempt can show is not found.
+ */
+MLX5VFIO_API int mlx5vfio_check(const char *pci_name, char *why, size_t why_size);
+
+/*
+ * Detaches now and closes the ctx on a helper thread, which can take minutes for a dead device.
+ * When that is done .closed is called from the loop, then .detached. Until then the device keeps
+ * its loop alive as before; of the functions of this library only mlx5vfio_detach() may be called
+ * for it (nobody is told of the end then), mlx5vfio_ref() and mlx5vfio_unref(), and
+ * mlx5vfio_process() by whoever runs the loop. The end of the process does not wait for the
+ * thread.
+ *
+ * Nothing else may use the ctx any more. Returns 0, -EINVAL for NULL, -EALREADY when it is closing
+ * already, or the reason why there can be no thread (-EAGAIN, -ENOMEM, -EMFILE): then nothing has
+ * changed.
+ */
+MLX5VFIO_API int mlx5vfio_close(struct mlx5vfio *dev);
 
 /*
  * Bring your own loop. The core says what it wants, the loop does it and tells what happened.

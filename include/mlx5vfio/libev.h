@@ -2,8 +2,8 @@
 /*
  * mlx5vfio on libev (4). Link with the pkg-config package mlx5vfio-libev.
  *
- * libev's shared library exports functions of libevent's under the same names (event_add and others):
- * the two must never be in one process.
+ * libev's shared library exports functions of libevent's under the same names (event_add and
+ * others): the two must never be in one process.
  */
 #ifndef MLX5VFIO_LIBEV_H
 #define MLX5VFIO_LIBEV_H

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Closing a device without waiting for it: the loop hears when the helper thread is done. */
+#include <errno.h>
+
+#include "device.h"
+
+static int watch_closer(struct mlx5vfio *dev, int events)
+{
+	return dev->ops ? dev->ops->watch(dev->loop, closer_fd(dev->closer), events) : 0;
+}
+
+/* Before the closer goes, and its fd with it. */
+void close_unwatch(struct mlx5vfio *dev)
+{
+	watch_closer(dev, 0);
+}
+
+/* Everything that can fail comes before the first thing that cannot be taken back. */
+int mlx5vfio_close(struct mlx5vfio *dev)
+{
+	int err;
+
+	if (!dev)
+		return -EINVAL;
+	if (dev->state > DEVICE_ENDED)
+		return -EALREADY;
+	err = closer_new(dev->ctx, dev->fault != MLX5VFIO_OK, &dev->closer);
+	if (err)
+		return err;
+	err = watch_closer(dev, POLLIN);
+	if (err) {
+		close_forget(dev);
+		return err;
+	}
+	dev->state = DEVICE_CLOSING;
+	registry_remove(dev);
+	schedule_stop(dev);
+	closer_go(dev->closer);
+	return 0;
+}
+
+void close_forget(struct mlx5vfio *dev)
+{
+	closer_drop(dev->closer);
+	dev->closer = NULL;
+}
+
+int close_process(struct mlx5vfio *dev, int fd)
+{
+	int error;
+
+	if (fd != closer_fd(dev->closer) || !closer_done(dev->closer, &error))
+		return 0;
+	device_enter(dev);
+	if (dev->handlers.closed)
+		dev->handlers.closed(error, dev->arg);
+	if (dev->state != DEVICE_DETACHED)
+		device_release(dev);
+	device_leave(dev);
+	return 0;
+}
