@@ -3,15 +3,10 @@
  * mlx5vfio-sim: runs a program with the simulator's library preloaded. Makes the file tree in which
  * the program finds its devices, waits for the program, and ends as it ended.
  */
-#include <ctype.h>
 #include <errno.h>
-#include <fcntl.h>
-#include <ftw.h>
-#include <getopt.h>
 #include <inttypes.h>
 #include <limits.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,164 +14,19 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include "common/naming.h"
-
-#ifndef MLX5VFIO_VERSION
-#define MLX5VFIO_VERSION "unreleased"
-#endif
+#include "common/options.h"
+#include "common/tree.h"
 
 enum {
-	EXIT_USAGE = 1,
 	EXIT_NOT_EXECUTABLE = 126,
 	EXIT_NOT_FOUND = 127,
 };
 
-struct options {
-	unsigned long devices;
-	uint64_t seed;
-	bool report, maps_offset;
-	char faults[PATH_MAX];
-	const char *socket;
-	const char *parent; /* where the private directory is made */
-};
-
-static char private_dir[256];
-static const char *chosen_socket;
 static volatile sig_atomic_t child;
-
-static void say(const char *format, ...) __attribute__((format(printf, 1, 2)));
-
-static void say(const char *format, ...)
-{
-	va_list args;
-
-	fputs("mlx5vfio-sim: ", stderr);
-	va_start(args, format);
-	vfprintf(stderr, format, args);
-	va_end(args);
-	fputc('\n', stderr);
-}
-
-static int usage(FILE *to)
-{
-	fputs("usage: mlx5vfio-sim [OPTIONS] [--] PROGRAM [ARGS…]\n"
-	      "Runs PROGRAM with simulated mlx5 VFIO devices.\n\n"
-	      "  --devices N     number of devices (1)\n"
-	      "  --faults FILE   fault script\n"
-	      "  --seed N        seed of the random choices (1)\n"
-	      "  --report        a line of counters on stderr when a device is closed\n"
-	      "  --socket PATH   control socket (in the private directory)\n"
-	      "  --dir DIR       where the private directory is made ($TMPDIR or /tmp)\n"
-	      "  --maps-offset   BAR0's mapping shows the bus address as its offset\n"
-	      "  --help, --version\n",
-	      to);
-	return to == stdout ? 0 : EXIT_USAGE;
-}
-
-static bool parse_number(const char *text, uint64_t most, uint64_t *value)
-{
-	char *end;
-
-	if (!isdigit((unsigned char)*text))
-		return false;
-	errno = 0;
-	*value = strtoull(text, &end, 0);
-	return !*end && !errno && *value <= most;
-}
-
-static bool set_devices(struct options *options, const char *text)
-{
-	uint64_t value;
-
-	if (!parse_number(text, SIM_MAX_DEVICES, &value)) {
-		say("--devices takes a number up to %d", SIM_MAX_DEVICES);
-		return false;
-	}
-	options->devices = value;
-	return true;
-}
-
-static bool set_seed(struct options *options, const char *text)
-{
-	if (parse_number(text, UINT64_MAX, &options->seed))
-		return true;
-	say("--seed takes a number");
-	return false;
-}
-
-/* The program may change its directory before the script is read. */
-static bool set_faults(struct options *options, const char *path)
-{
-	if (realpath(path, options->faults) && !access(options->faults, R_OK))
-		return true;
-	say("%s: %s", path, strerror(errno));
-	return false;
-}
-
-static bool apply_option(struct options *options, int option, const char *text)
-{
-	switch (option) {
-	case 'n':
-		return set_devices(options, text);
-	case 'f':
-		return set_faults(options, text);
-	case 's':
-		return set_seed(options, text);
-	case 'r':
-		options->report = true;
-		return true;
-	case 'k':
-		options->socket = text;
-		return true;
-	case 'd':
-		options->parent = text;
-		return true;
-	case 'm':
-		options->maps_offset = true;
-		return true;
-	default:
-		return false;
-	}
-}
-
-/* Returns the index of PROGRAM, or 0 when *status is how to end. */
-static int parse_options(int argc, char **argv, struct options *options, int *status)
-{
-	static const struct option known[] = {
-		{ "devices", required_argument, NULL, 'n' },
-		{ "faults", required_argument, NULL, 'f' },
-		{ "seed", required_argument, NULL, 's' },
-		{ "report", no_argument, NULL, 'r' },
-		{ "socket", required_argument, NULL, 'k' },
-		{ "dir", required_argument, NULL, 'd' },
-		{ "maps-offset", no_argument, NULL, 'm' },
-		{ "help", no_argument, NULL, 'h' },
-		{ "version", no_argument, NULL, 'V' },
-		{ NULL, 0, NULL, 0 },
-	};
-	int option;
-
-	*status = EXIT_USAGE;
-	while ((option = getopt_long(argc, argv, "+h", known, NULL)) >= 0) {
-		if (option == 'h') {
-			*status = usage(stdout);
-			return 0;
-		}
-		if (option == 'V') {
-			puts("mlx5vfio-sim " MLX5VFIO_VERSION);
-			*status = 0;
-			return 0;
-		}
-		if (!apply_option(options, option, optarg))
-			return 0;
-	}
-	if (optind < argc)
-		return optind;
-	*status = usage(stderr);
-	return 0;
-}
 
 /* Finds program as execvp would. */
 static bool find_program(const char *program, char path[PATH_MAX])
@@ -252,166 +102,16 @@ static bool find_library(char path[PATH_MAX])
 	return false;
 }
 
-/* All of the tree is made relative to the private directory; the first error is kept. */
-static int tree_error;
-
-static void note_error(bool failed)
-{
-	if (failed && !tree_error)
-		tree_error = errno;
-}
-
-static void tree_path(char path[PATH_MAX], const char *format, va_list args)
-{
-	int used = snprintf(path, PATH_MAX, "%s/", private_dir);
-
-	vsnprintf(path + used, (size_t)(PATH_MAX - used), format, args);
-}
-
-static void tree_directory(const char *format, ...) __attribute__((format(printf, 1, 2)));
-
-static void tree_directory(const char *format, ...)
-{
-	char path[PATH_MAX];
-	va_list args;
-
-	va_start(args, format);
-	tree_path(path, format, args);
-	va_end(args);
-	for (char *slash = path + strlen(private_dir) + 1; (slash = strchr(slash, '/')); slash++) {
-		*slash = '\0';
-		note_error(mkdir(path, 0755) && errno != EEXIST);
-		*slash = '/';
-	}
-	note_error(mkdir(path, 0755) && errno != EEXIST);
-}
-
-static void tree_file(const char *content, mode_t mode, const char *format, ...)
-	__attribute__((format(printf, 3, 4)));
-
-static void tree_file(const char *content, mode_t mode, const char *format, ...)
-{
-	char path[PATH_MAX];
-	va_list args;
-	int fd;
-
-	va_start(args, format);
-	tree_path(path, format, args);
-	va_end(args);
-	fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-	note_error(fd < 0);
-	if (fd < 0)
-		return;
-	note_error(write(fd, content, strlen(content)) < 0 || fchmod(fd, mode));
-	close(fd);
-}
-
-static void tree_link(const char *target, const char *format, ...)
-	__attribute__((format(printf, 2, 3)));
-
-static void tree_link(const char *target, const char *format, ...)
-{
-	char path[PATH_MAX];
-	va_list args;
-
-	va_start(args, format);
-	tree_path(path, format, args);
-	va_end(args);
-	note_error(symlink(target, path) != 0);
-}
-
-/* The lines of sysfs's resource file: six BARs and the ROM. */
-static void format_resource(char *text, size_t size, uint64_t bar)
-{
-	int used = snprintf(text, size, "0x%016" PRIx64 " 0x%016" PRIx64 " 0x000000000014220c\n",
-			    bar, bar + SIM_BAR_SIZE - 1);
-
-	for (int line = 1; line < 7; line++)
-		used += snprintf(text + used, size - (size_t)used, "0x%016x 0x%016x 0x%016x\n", 0,
-				 0, 0);
-}
-
-static void add_device(const char *name, unsigned vendor, unsigned device, uint64_t bar,
-		       unsigned group)
-{
-	char text[512];
-
-	tree_directory("sys/bus/pci/devices/%s", name);
-	tree_directory("sys/kernel/iommu_groups/%u/devices", group);
-	snprintf(text, sizeof(text), "0x%04x\n", vendor);
-	tree_file(text, 0444, "sys/bus/pci/devices/%s/vendor", name);
-	snprintf(text, sizeof(text), "0x%04x\n", device);
-	tree_file(text, 0444, "sys/bus/pci/devices/%s/device", name);
-	snprintf(text, sizeof(text), "0x%06x\n", SIM_CLASS);
-	tree_file(text, 0444, "sys/bus/pci/devices/%s/class", name);
-	format_resource(text, sizeof(text), bar);
-	tree_file(text, 0444, "sys/bus/pci/devices/%s/resource", name);
-	snprintf(text, sizeof(text), "../../../../kernel/iommu_groups/%u", group);
-	tree_link(text, "sys/bus/pci/devices/%s/iommu_group", name);
-	tree_link("../../drivers/vfio-pci", "sys/bus/pci/devices/%s/driver", name);
-	snprintf(text, sizeof(text), "../../devices/%s", name);
-	tree_link(text, "sys/bus/pci/drivers/vfio-pci/%s", name);
-	snprintf(text, sizeof(text), "../../../../bus/pci/devices/%s", name);
-	tree_link(text, "sys/kernel/iommu_groups/%u/devices/%s", group, name);
-	tree_file("", 0666, "dev/vfio/%u", group);
-}
-
-static bool make_tree(const struct options *options)
-{
-	mode_t mask = umask(022);
-	char name[SIM_NAME_SIZE];
-
-	tree_directory("sys/bus/pci/drivers/vfio-pci");
-	tree_directory("dev/vfio");
-	tree_file("", 0666, "dev/vfio/vfio");
-	add_device(SIM_OTHER_NAME, 0x8086, 0x1592, UINT64_C(0x1f00000000), SIM_OTHER_GROUP);
-	for (unsigned i = 0; i < options->devices; i++) {
-		sim_device_name(i, name);
-		add_device(name, SIM_VENDOR, SIM_DEVICE, sim_bar_address(i), SIM_FIRST_GROUP + i);
-	}
-	umask(mask);
-	if (tree_error)
-		say("cannot make the file tree in %s: %s", private_dir, strerror(tree_error));
-	return !tree_error;
-}
-
-static bool make_private_dir(const struct options *options)
-{
-	const char *parent = options->parent ? options->parent : getenv("TMPDIR");
-	char real[PATH_MAX];
-
-	if (!parent || !*parent)
-		parent = "/tmp";
-	if (!realpath(parent, real) ||
-	    strlen(real) + sizeof("/" SIM_DIR_PREFIX "XXXXXX") > sizeof(private_dir)) {
-		say("%s: %s", parent, strerror(errno ? errno : ENAMETOOLONG));
-		return false;
-	}
-	sprintf(private_dir, "%s/" SIM_DIR_PREFIX "XXXXXX", real);
-	if (mkdtemp(private_dir))
-		return true;
-	say("%s: %s", private_dir, strerror(errno));
-	private_dir[0] = '\0';
-	return false;
-}
-
-static int remove_one(const char *path, const struct stat *st, int type, struct FTW *at)
-{
-	(void)st;
-	(void)type;
-	(void)at;
-	remove(path);
-	return 0;
-}
+static const char *chosen_socket;
 
 static void clean_up(void)
 {
 	struct stat st;
 
-	if (private_dir[0])
-		nftw(private_dir, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+	tree_remove();
 	if (chosen_socket && !lstat(chosen_socket, &st) && S_ISSOCK(st.st_mode))
 		unlink(chosen_socket);
+	chosen_socket = NULL;
 }
 
 static void set_number(const char *name, uint64_t value)
@@ -433,7 +133,7 @@ static bool set_environment(const struct options *options, const char *library)
 		return false;
 	}
 	setenv("LD_PRELOAD", text, 1);
-	setenv(SIM_ENV_DIR, private_dir, 1);
+	setenv(SIM_ENV_DIR, tree_dir(), 1);
 	setenv(SIM_ENV_FAULTS, options->faults, 1);
 	set_number(SIM_ENV_DEVICES, options->devices);
 	set_number(SIM_ENV_SEED, options->seed);
@@ -445,9 +145,12 @@ static bool set_environment(const struct options *options, const char *library)
 		snprintf(text, sizeof(text), "%s/%s", getcwd(directory, sizeof(directory)),
 			 options->socket);
 	} else {
-		snprintf(text, sizeof(text), "%s%s",
-			 options->socket ? options->socket : private_dir,
+		snprintf(text, sizeof(text), "%s%s", options->socket ? options->socket : tree_dir(),
 			 options->socket ? "" : "/control");
+	}
+	if (strlen(text) >= sizeof(((struct sockaddr_un *)NULL)->sun_path)) {
+		say("%s is too long for a socket", text);
+		return false;
 	}
 	setenv(SIM_ENV_SOCKET, text, 1);
 	return true;
@@ -554,15 +257,13 @@ int main(int argc, char **argv)
 	status = check_program(argv[program]);
 	if (status)
 		return status;
-	if (!find_library(library) || !make_private_dir(&options))
+	if (!find_library(library))
 		return EXIT_USAGE;
 	atexit(clean_up);
 	chosen_socket = options.socket;
-	if (!make_tree(&options) || !set_environment(&options, library))
+	if (!tree_make(&options) || !set_environment(&options, library))
 		return EXIT_USAGE;
 	status = run_and_wait(argv + program);
 	clean_up();
-	private_dir[0] = '\0';
-	chosen_socket = NULL;
 	return end_as(status);
 }

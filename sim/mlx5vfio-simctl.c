@@ -134,7 +134,7 @@ static int print_answer(const char *answer)
 		fputs(answer[2] == ' ' ? answer + 3 : "", stdout);
 		return 0;
 	}
-	fprintf(stderr, "mlx5vfio-simctl: %s", answer);
+	fprintf(stderr, "mlx5vfio-simctl: %s", strncmp(answer, "error ", 6) ? answer : answer + 6);
 	return EXIT_REFUSED;
 }
 

@@ -21,9 +21,9 @@ struct words {
 	int count;
 };
 
-static int fail(struct reply *reply, int error, const char *why)
+static int fail(struct request *req, int error, const char *why)
 {
-	snprintf(reply->text, reply->size, "%s", why);
+	snprintf(req->reply, req->size, "%s", why);
 	return error;
 }
 
@@ -48,28 +48,6 @@ static bool split(const char *line, struct words *words)
 	return true;
 }
 
-bool control_time(const char *text, uint64_t *ns)
-{
-	double value, unit;
-	char *end;
-
-	if (!isdigit((unsigned char)*text))
-		return false;
-	value = strtod(text, &end);
-	if (!strcmp(end, "us"))
-		unit = 1e3;
-	else if (!strcmp(end, "ms"))
-		unit = 1e6;
-	else if (!strcmp(end, "s"))
-		unit = 1e9;
-	else
-		return false;
-	if (!(value * unit < 1e18))
-		return false;
-	*ns = (uint64_t)(value * unit);
-	return true;
-}
-
 static bool parse_device(const char *word, int *device)
 {
 	char *end;
@@ -86,20 +64,20 @@ static bool parse_device(const char *word, int *device)
 	return !*end;
 }
 
-static int apply_to(struct device *dev, const struct verb *verb, char **args, struct reply *reply)
+static int apply_to(struct device *dev, const struct verb *verb, struct request *req)
 {
 	if (verb->needs_open && !dev->open)
-		return fail(reply, -ENETDOWN, "the device is not open");
-	return verb->run(dev, args, reply);
+		return fail(req, -ENETDOWN, "the device is not open");
+	return verb->run(dev, req);
 }
 
 /* With "*" a device that is not open is passed over, as long as one is. */
-static int apply_to_all(const struct verb *verb, char **args, struct reply *reply)
+static int apply_to_all(const struct verb *verb, struct request *req)
 {
 	bool done = false, closed = false;
 
 	for (struct device *dev = devices_begin(); dev < devices_end(); dev++) {
-		int error = apply_to(dev, verb, args, reply);
+		int error = apply_to(dev, verb, req);
 
 		if (error && error != -ENETDOWN)
 			return error;
@@ -107,72 +85,72 @@ static int apply_to_all(const struct verb *verb, char **args, struct reply *repl
 		closed |= error != 0;
 	}
 	if (!done && !closed)
-		return fail(reply, -ENODEV, "there is no device");
-	return done ? fail(reply, 0, "") : -ENETDOWN;
+		return fail(req, -ENODEV, "there is no device");
+	return done ? fail(req, 0, "") : -ENETDOWN;
 }
 
-static int run_verb(const struct verb *verb, const struct words *words, struct reply *reply)
+static int run_verb(const struct verb *verb, struct words *words, struct request *req)
 {
-	char **args = (char **)words->word + 1;
 	struct device *dev;
 	int device;
 
+	req->args = words->word + 1;
 	if (!verb->on_device)
-		return verb->run(NULL, args, reply);
-	if (!parse_device(args[0], &device))
-		return fail(reply, -EINVAL, "a device is a number or *");
+		return verb->run(NULL, req);
+	if (!parse_device(*req->args++, &device))
+		return fail(req, -EINVAL, "a device is a number or *");
 	if (device == ALL_DEVICES)
-		return apply_to_all(verb, args + 1, reply);
+		return apply_to_all(verb, req);
 	dev = device_at((unsigned)device);
 	if (!dev)
-		return fail(reply, -ENODEV, "there is no such device");
-	return apply_to(dev, verb, args + 1, reply);
+		return fail(req, -ENODEV, "there is no such device");
+	return apply_to(dev, verb, req);
 }
 
-static int find_verb(const struct words *words, const struct verb **verb, struct reply *reply)
+static int find_verb(const struct words *words, const struct verb **verb, struct request *req)
 {
 	int args = words->count - 1;
 
 	*verb = verb_find(words->word[0]);
 	if (!*verb)
-		return fail(reply, -EINVAL, "unknown command");
+		return fail(req, -EINVAL, "unknown command");
 	if (args < (*verb)->least || args > (*verb)->most)
-		return fail(reply, -EINVAL, "wrong number of arguments");
+		return fail(req, -EINVAL, "wrong number of arguments");
 	return 0;
 }
 
 int control_run(const char *line, char *text, size_t size)
 {
-	struct reply reply = { text, size };
+	struct request req = { .reply = text, .size = size };
 	const struct verb *verb;
 	struct words words;
 	int error;
 
-	fail(&reply, 0, "");
+	fail(&req, 0, "");
 	if (!split(line, &words))
-		return fail(&reply, -EINVAL, "the line is too long");
+		return fail(&req, -EINVAL, "the line is too long");
 	if (!words.count)
 		return 0;
-	error = find_verb(&words, &verb, &reply);
+	error = find_verb(&words, &verb, &req);
 	if (error)
 		return error;
-	error = run_verb(verb, &words, &reply);
+	error = run_verb(verb, &words, &req);
 	if (error == -EINVAL && !*text)
-		fail(&reply, error, "an argument is wrong");
+		fail(&req, error, "an argument is wrong");
 	return error;
 }
 
 int control_check(const char *line, char *text, size_t size)
 {
-	struct reply reply = { text, size };
+	struct request req = { .reply = text, .size = size };
 	const struct verb *verb;
 	struct words words;
 
 	if (!split(line, &words))
-		return fail(&reply, -EINVAL, "the line is too long");
+		return fail(&req, -EINVAL, "the line is too long");
 	if (!words.count)
-		return fail(&reply, -EINVAL, "there is no command after the time");
-	return find_verb(&words, &verb, &reply);
+		return fail(&req, -EINVAL, "there is no command after the time");
+	return find_verb(&words, &verb, &req);
 }
 
 bool control_settle(const char *line, unsigned *device, uint64_t *ns)

@@ -8,8 +8,9 @@
 
 struct device;
 
-struct reply {
-	char *text;
+struct request {
+	char **args; /* the words after the device, or after the name; they end with NULL */
+	char *reply;
 	size_t size;
 };
 
@@ -17,9 +18,28 @@ struct verb {
 	const char *name;
 	bool on_device; /* the first word after the name is a device */
 	bool needs_open;
-	int least, most;                                                  /* words after the name */
-	int (*run)(struct device *dev, char **args, struct reply *reply); /* args end with NULL */
+	int least, most; /* words after the name */
+	int (*run)(struct device *dev, struct request *req);
 };
+
+/* control_faults.c */
+int run_fatal(struct device *dev, struct request *req);
+int run_syndrome(struct device *dev, struct request *req);
+int run_nic_disabled(struct device *dev, struct request *req);
+int run_nic_reset(struct device *dev, struct request *req);
+int run_pci_offline(struct device *dev, struct request *req);
+int run_freeze(struct device *dev, struct request *req);
+int run_thaw(struct device *dev, struct request *req);
+int run_hang(struct device *dev, struct request *req);
+int run_unhang(struct device *dev, struct request *req);
+int run_delay(struct device *dev, struct request *req);
+int run_fail(struct device *dev, struct request *req);
+int run_lose_interrupt(struct device *dev, struct request *req);
+int run_init_stuck(struct device *dev, struct request *req);
+int run_map_fail(struct device *dev, struct request *req);
+int run_deny(struct device *dev, struct request *req);
+int run_allow(struct device *dev, struct request *req);
+int run_heal(struct device *dev, struct request *req);
 
 const struct verb *verb_find(const char *name);
 

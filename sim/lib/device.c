@@ -20,6 +20,9 @@ enum {
 	TOLD_VIOLATIONS = 10,
 };
 
+/* As measured on a ConnectX. */
+#define RESET_TIME (110 * NS_PER_MS)
+
 static struct device *devices;
 static unsigned device_count;
 
@@ -123,9 +126,18 @@ static void cure(struct faults *faults)
 	faults->offline = faults->frozen = faults->hung = false;
 }
 
+/* Decoding is off during the reset; afterwards firmware knows of no queue, and the program not why. */
+void device_foreign_reset(struct device *dev)
+{
+	device_reset(dev);
+	dev->reset_unseen = true;
+	registers_hide_until(dev, clock_now() + RESET_TIME);
+}
+
 void device_reset(struct device *dev)
 {
 	forget_everything(dev);
+	dev->reset_unseen = false;
 	cure(&dev->faults);
 	registers_reset(dev);
 }
@@ -144,7 +156,7 @@ int device_open(struct device *dev, int fd)
 	dev->bar = bar;
 	dev->fd = fd;
 	dev->open = true;
-	dev->msix_on = false;
+	dev->msix_on = dev->reset_unseen = false;
 	for (unsigned i = 0; i < MSIX_VECTORS; i++)
 		dev->msix[i] = -1;
 	dev->error_irq = dev->request_irq = -1;

@@ -117,6 +117,8 @@ struct device {
 	uint8_t *bar;
 	uint8_t saved[REGISTERS_SIZE]; /* what offline hides */
 	bool hidden;
+	uint64_t hidden_until; /* 0: until it is healed */
+	bool reset_unseen;     /* somebody else reset it: the program does not know */
 	uint32_t counter;
 	uint64_t counter_due;
 
@@ -143,6 +145,7 @@ struct device *device_at(unsigned index);
 int device_open(struct device *dev, int fd);
 void device_close(struct device *dev);
 void device_reset(struct device *dev);
+void device_foreign_reset(struct device *dev);
 
 /* One look at everything. Returns true when something happened; lowers *next to the next due time. */
 bool device_step(struct device *dev, uint64_t now, uint64_t *next);
@@ -153,7 +156,7 @@ void violation(struct device *dev, const char *format, ...) __attribute__((forma
 /* registers.c */
 void registers_reset(struct device *dev);
 void registers_publish(struct device *dev);
-void registers_hide(struct device *dev);
+void registers_hide_until(struct device *dev, uint64_t until);
 bool registers_step(struct device *dev, uint64_t now);
 volatile uint32_t *register_at(struct device *dev, size_t offset);
 uint32_t register_read(struct device *dev, size_t offset);

@@ -184,6 +184,8 @@ static bool set_up(void)
 		return false;
 	kick_fd = object_internal(fd);
 	server_open();
+	if (settings()->report)
+		report_line("seed %llu", (unsigned long long)settings()->seed);
 	script_start(clock_now());
 	running = start_thread();
 	return running;
@@ -212,9 +214,13 @@ bool engine_start(void)
  */
 __attribute__((destructor)) static void finish(void)
 {
+	uint64_t until = clock_now() + NS_PER_S;
+	const struct timespec patience = { .tv_sec = (time_t)(until / NS_PER_S),
+					   .tv_nsec = (long)(until % NS_PER_S) };
 	bool stop = true;
 
-	if (!running || pthread_mutex_trylock(&lock))
+	/* exit() may have been called by a signal handler in the midst of one of our calls. */
+	if (!running || pthread_mutex_clocklock(&lock, CLOCK_MONOTONIC, &patience))
 		return;
 	for (struct device *dev = devices_begin(); dev < devices_end(); dev++) {
 		if (!dev->open)

@@ -228,20 +228,20 @@ int object_duplicate_high(int fd)
 	return fcntl(fd, F_DUPFD_CLOEXEC, (int)base);
 }
 
-int object_hide(int fd)
+void object_guard(int fd)
 {
-	int high = object_duplicate_high(fd);
-
-	if (high < 0)
-		return fd;
-	real()->close(fd);
-	return high;
+	object_add(OBJECT_INTERNAL, fd);
 }
 
 int object_internal(int fd)
 {
-	fd = object_hide(fd);
-	object_add(OBJECT_INTERNAL, fd);
+	int high = object_duplicate_high(fd);
+
+	if (high >= 0) {
+		real()->close(fd);
+		fd = high;
+	}
+	object_guard(fd);
 	return fd;
 }
 

@@ -50,11 +50,13 @@ int object_open_device(struct device *device);
 int object_open_container(int flags);
 int object_open_group(unsigned device, const char *path, int flags);
 
-/* Moves fd out of the program's way. Returns the new number, or fd when there is none. */
-int object_hide(int fd);
+/* A copy out of the program's way, close-on-exec. */
 int object_duplicate_high(int fd);
 
-/* Hidden, and kept from the program's close(). */
+/* Keeps the program's close() off an fd. */
+void object_guard(int fd);
+
+/* Moves an fd of our own out of the way and guards it. Returns its new number. */
 int object_internal(int fd);
 void object_internal_close(int fd);
 

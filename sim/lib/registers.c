@@ -88,11 +88,19 @@ static void publish_nic(struct device *dev, enum nic_state state)
 	register_write(dev, REG_CMDQ_LOW, low | (uint32_t)state << NIC_STATE_SHIFT);
 }
 
+static void fill_with_ones(struct device *dev)
+{
+	memset(dev->bar, 0xff, REGISTERS_SIZE);
+	for (unsigned i = 0; i < dev->uar_count; i++)
+		memset(dev->bar + dev->uars[i] * PAGE_SIZE, 0xff, PAGE_SIZE);
+}
+
 static void hide(struct device *dev)
 {
 	memcpy(dev->saved, dev->bar, sizeof(dev->saved));
 	dev->hidden = true;
-	registers_hide(dev);
+	dev->hidden_until = 0;
+	fill_with_ones(dev);
 }
 
 static void unhide(struct device *dev)
@@ -104,11 +112,10 @@ static void unhide(struct device *dev)
 		uar_clear_doorbells(dev, dev->uars[i]);
 }
 
-void registers_hide(struct device *dev)
+void registers_hide_until(struct device *dev, uint64_t until)
 {
-	memset(dev->bar, 0xff, REGISTERS_SIZE);
-	for (unsigned i = 0; i < dev->uar_count; i++)
-		memset(dev->bar + dev->uars[i] * PAGE_SIZE, 0xff, PAGE_SIZE);
+	hide(dev);
+	dev->hidden_until = until;
 }
 
 void registers_publish(struct device *dev)
@@ -158,12 +165,14 @@ static bool keep_hidden(struct device *dev)
 	for (unsigned i = 0; clean && i < dev->uar_count; i++)
 		clean = all_ones(dev->bar + dev->uars[i] * PAGE_SIZE, PAGE_SIZE);
 	if (!clean)
-		registers_hide(dev);
+		fill_with_ones(dev);
 	return !clean;
 }
 
 bool registers_step(struct device *dev, uint64_t now)
 {
+	if (dev->hidden && dev->hidden_until && now >= dev->hidden_until)
+		unhide(dev);
 	if (dev->hidden)
 		return keep_hidden(dev);
 	if (dev->faults.frozen) {

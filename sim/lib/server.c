@@ -98,9 +98,18 @@ void server_forget(void)
 			real()->close(clients[i].fd);
 }
 
+static bool room_for_client(void)
+{
+	for (unsigned i = 0; i < SERVER_CLIENTS; i++)
+		if (clients[i].fd < 0)
+			return true;
+	return false;
+}
+
 int server_pollfds(struct pollfd *fds)
 {
-	fds[0] = (struct pollfd){ .fd = listener, .events = POLLIN };
+	/* Whoever comes when there is no room waits to be accepted. */
+	fds[0] = (struct pollfd){ .fd = room_for_client() ? listener : -1, .events = POLLIN };
 	for (unsigned i = 0; i < SERVER_CLIENTS; i++)
 		/* Whoever waits for an answer is not read from. */
 		fds[1 + i] = (struct pollfd){ .fd = clients[i].fd,

@@ -44,6 +44,9 @@ int group_ioctl(struct device *dev, unsigned long request, void *arg);
 int device_ioctl(struct device *dev, unsigned long request, void *arg);
 void device_irqs_clear(struct device *dev);
 
+/* Signals an eventfd; -1 is allowed. */
+void eventfd_trigger(int fd);
+
 /* The fd of object goes away; open: it still exists during the call. */
 void vfio_release(struct object *object, bool open);
 

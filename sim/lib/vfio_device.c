@@ -75,7 +75,7 @@ static void replace_fd(int *slot, int fd)
 	*slot = fd;
 }
 
-/* Duplicates an eventfd of the program. Returns -1 for -1, or a negative errno below that. */
+/* Duplicates an eventfd of the program, which closes its own; -1 stays -1. */
 static int take_eventfd(int fd, int *taken)
 {
 	char link[64], target[32];
@@ -93,11 +93,12 @@ static int take_eventfd(int fd, int *taken)
 	fd = object_duplicate_high(fd);
 	if (fd < 0)
 		return -errno;
-	*taken = object_internal(fd);
+	object_guard(fd);
+	*taken = fd;
 	return 0;
 }
 
-static void trigger(int fd)
+void eventfd_trigger(int fd)
 {
 	uint64_t one = 1;
 
@@ -137,7 +138,7 @@ static int set_msix(struct device *dev, const struct vfio_irq_set *set)
 		return -EINVAL;
 	for (uint32_t i = 0; i < set->count; i++)
 		if (type == VFIO_IRQ_SET_DATA_NONE || set->data[i])
-			trigger(dev->msix[set->start + i]);
+			eventfd_trigger(dev->msix[set->start + i]);
 	return 0;
 }
 
@@ -150,7 +151,7 @@ static int set_single(int *slot, const struct vfio_irq_set *set)
 	if (type == VFIO_IRQ_SET_DATA_NONE && !set->count)
 		replace_fd(slot, -1);
 	else if (type == VFIO_IRQ_SET_DATA_NONE || set->data[0])
-		trigger(*slot);
+		eventfd_trigger(*slot);
 	return 0;
 }
 
