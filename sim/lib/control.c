@@ -34,7 +34,7 @@ static bool split(const char *line, struct words *words)
 	words->count = 0;
 	if (strlen(line) >= sizeof(words->text))
 		return false;
-	strcpy(words->text, line);
+	memcpy(words->text, line, strlen(line) + 1);
 	at[strcspn(at, "#\r\n")] = '\0';
 	while (at += strspn(at, " \t"), *at) {
 		if (words->count == MAX_WORDS)

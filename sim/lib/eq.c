@@ -72,9 +72,9 @@ bool uar_remove(struct device *dev, uint32_t uar)
 
 static uint8_t free_number(const struct device *dev)
 {
-	for (uint8_t i = 1; i < MAX_EQS; i++)
+	for (unsigned i = 1; i < MAX_EQS; i++)
 		if (!dev->eqs[i])
-			return i;
+			return (uint8_t)i;
 	return 0;
 }
 
@@ -198,17 +198,31 @@ static void write_entry(struct device *dev, struct eq *eq, enum event_type type,
 	dev->stats.eqes++;
 }
 
+/* A queue that was overrun is dead, as a real one is. */
+static void declare_overrun(struct device *dev, struct eq *eq)
+{
+	eq->broken = true;
+	violation(dev, "event queue %u was overrun", eq->number);
+	dev->faults.syndrome = SYNDROME_EQ_OVERRUN;
+	dev->faults.extended = 0;
+	dev->faults.recovery = false;
+	registers_publish(dev);
+}
+
 void eq_post(struct device *dev, struct eq *eq, enum event_type type, uint8_t sub_type,
 	     const uint8_t data[28])
 {
 	if (eq->broken)
 		return;
+	if (eq_backlog(eq) >= eq->entries) {
+		declare_overrun(dev, eq);
+		return;
+	}
 	write_entry(dev, eq, type, sub_type, data);
 	eq->quiet_since = clock_now();
 	interrupt_if_armed(dev, eq);
 }
 
-/* A queue that was overrun is dead, as a real one is. */
 void eq_overrun(struct device *dev, struct eq *eq)
 {
 	static const uint8_t nothing[EQE_DATA_SIZE];
@@ -217,12 +231,7 @@ void eq_overrun(struct device *dev, struct eq *eq)
 	while (missing--)
 		write_entry(dev, eq, EVENT_PORT, 0, nothing);
 	interrupt_if_armed(dev, eq);
-	eq->broken = true;
-	violation(dev, "event queue %u was overrun", eq->number);
-	dev->faults.syndrome = SYNDROME_EQ_OVERRUN;
-	dev->faults.extended = 0;
-	dev->faults.recovery = false;
-	registers_publish(dev);
+	declare_overrun(dev, eq);
 }
 
 /* An update may be older than the arm that was read before it: going back is no fault there. */

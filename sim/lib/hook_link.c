@@ -143,7 +143,7 @@ char *realpath(const char *path, char *resolved)
 	char *result = real()->realpath(path_find(path, &at), resolved);
 
 	if (result && at.kind != PATH_FOREIGN && path_of_target(result, shown, sizeof(shown)))
-		strcpy(result, shown);
+		memcpy(result, shown, strlen(shown) + 1);
 	return result;
 }
 

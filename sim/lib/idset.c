@@ -16,7 +16,7 @@ static bool in_use(const struct idset *set, uint32_t id)
 
 static bool grow(struct idset *set)
 {
-	uint32_t room = set->room ? set->room * 2 : FIRST_ROOM;
+	size_t room = set->room ? set->room * 2 : FIRST_ROOM;
 	uint64_t *bits;
 
 	if (room > MAX_ROOM)
@@ -27,7 +27,7 @@ static bool grow(struct idset *set)
 	memset((uint8_t *)bits + set->room / 8, 0, (room - set->room) / 8);
 	set->bits = bits;
 	set->next = set->room ? set->room : 1;
-	set->room = room;
+	set->room = (uint32_t)room;
 	return true;
 }
 

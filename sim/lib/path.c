@@ -51,13 +51,15 @@ static bool tidy(const char *name, char *to, size_t size)
 /* Returns what follows prefix in name when prefix ends at a component, else NULL. */
 static const char *below(const char *name, const char *prefix)
 {
-	size_t len = strlen(prefix);
-
-	if (strncmp(name, prefix, len))
+	while (*prefix && *name == *prefix) {
+		name++;
+		prefix++;
+	}
+	if (*prefix)
 		return NULL;
-	if (name[len] == '/')
-		return name + len + 1;
-	return name[len] ? NULL : name + len;
+	if (*name == '/')
+		return name + 1;
+	return *name ? NULL : name;
 }
 
 /* Parses the decimal number that is the first component of text. */

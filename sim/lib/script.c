@@ -97,7 +97,7 @@ static void load(void)
 
 void script_start(uint64_t now)
 {
-	uint64_t next;
+	uint64_t next = UINT64_MAX;
 
 	if (!settings()->faults[0])
 		return;

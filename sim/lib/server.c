@@ -36,7 +36,7 @@ static bool make_address(struct sockaddr_un *address, const char *path)
 	*address = (struct sockaddr_un){ .sun_family = AF_UNIX };
 	if (!*path || strlen(path) >= sizeof(address->sun_path))
 		return false;
-	strcpy(address->sun_path, path);
+	memcpy(address->sun_path, path, strlen(path) + 1);
 	return true;
 }
 

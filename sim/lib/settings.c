@@ -17,7 +17,7 @@ static bool copy_variable(const char *name, char *to, size_t size)
 
 	if (!value || !*value || strlen(value) >= size)
 		return false;
-	strcpy(to, value);
+	memcpy(to, value, strlen(value) + 1);
 	return true;
 }
 

@@ -22,6 +22,12 @@ int support_run(Suite *suite)
 	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
 }
 
+static void complain(const char *format, va_list args)
+{
+	vfprintf(stderr, format, args);
+	fputc('\n', stderr);
+}
+
 void support_require(bool ok, const char *format, ...)
 {
 	va_list args;
@@ -29,9 +35,18 @@ void support_require(bool ok, const char *format, ...)
 	if (ok)
 		return;
 	va_start(args, format);
-	vfprintf(stderr, format, args);
+	complain(format, args);
 	va_end(args);
-	fputc('\n', stderr);
+	exit(EXIT_FAILURE);
+}
+
+void support_fail(const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	complain(format, args);
+	va_end(args);
 	exit(EXIT_FAILURE);
 }
 
@@ -67,9 +82,11 @@ struct ibv_context *support_open(unsigned dev)
 	struct ibv_device **list = mlx5dv_get_vfio_device_list(&attr);
 	struct ibv_context *ctx;
 
-	support_require(list != NULL, "no device list for %s: errno %d", attr.pci_name, errno);
+	if (!list)
+		support_fail("no device list for %s: errno %d", attr.pci_name, errno);
 	ctx = ibv_open_device(list[0]);
-	support_require(ctx != NULL, "cannot open %s: errno %d", attr.pci_name, errno);
+	if (!ctx)
+		support_fail("cannot open %s: errno %d", attr.pci_name, errno);
 	ibv_free_device_list(list);
 	return ctx;
 }
@@ -83,7 +100,8 @@ void support_sim(const char *format, ...)
 	va_start(args, format);
 	vsnprintf(line, sizeof(line), format, args);
 	va_end(args);
-	support_require(mlx5vfio_sim_present(), "not under mlx5vfio-sim");
+	if (!mlx5vfio_sim_present())
+		support_fail("not under mlx5vfio-sim");
 	ret = mlx5vfio_sim_control(line, reply, sizeof(reply));
 	support_require(ret == 0, "\"%s\": %d %s", line, ret, reply);
 }
@@ -101,7 +119,8 @@ int support_open_fds(void)
 	DIR *dir = opendir("/proc/self/fd");
 	int count = 0;
 
-	support_require(dir != NULL, "no /proc/self/fd");
+	if (!dir)
+		support_fail("no /proc/self/fd");
 	while (readdir(dir))
 		count++;
 	closedir(dir);

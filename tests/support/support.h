@@ -19,6 +19,9 @@ int support_run(Suite *suite);
  */
 void support_require(bool ok, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
+/* The same without a condition. */
+_Noreturn void support_fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
 /* full rounds in a plain run, fewer under a sanitizer or valgrind; at least 1. */
 int support_rounds(int full);
 
