@@ -95,11 +95,13 @@ wait_for() { # PATTERN: until a program in the background has printed it
 }
 
 end_by_signal() { # SIGNAL
-	simulated -- "$bin/mlx5vfio" monitor 0000:b0:00.0 0000:b1:00.0 >"$work/out" 2>"$work/err" &
+	# shellcheck disable=SC2016 # for the inner shell
+	simulated -- sh -c 'echo $$ >"$0"; exec "$@"' "$work/pid" \
+		"$bin/mlx5vfio" monitor 0000:b0:00.0 0000:b1:00.0 >"$work/out" 2>"$work/err" &
 	local child=$!
 	wait_for 'b0:00.0  opened'
 	wait_for 'b1:00.0  opened'
-	kill -s "$1" "$child"
+	kill -s "$1" "$(cat "$work/pid")"
 	wait "$child"
 	status=$?
 	check_status 0 "ended by $1"
@@ -142,12 +144,18 @@ check_status 0 '--seconds'
 simulated -- "$bin/mlx5vfio" monitor --seconds 5 0000:b0:00.0 2>"$work/err" >&-
 status=$?
 check_status 0 'closed stdout'
+SECONDS=0
 {
-	simulated -- "$bin/mlx5vfio" monitor --json --interval 10 --seconds 20 0000:b0:00.0 2>"$work/err"
+	simulated -- "$bin/mlx5vfio" monitor --json --seconds 60 0000:b0:00.0 2>"$work/err"
 	echo $? >"$work/status"
 } | head -n 1 >"$work/out"
 status=$(cat "$work/status")
 check_status 0 'a reader that goes away'
+if [ $SECONDS -lt 30 ]; then
+	say ok 'a reader that goes away: noticed while nothing happens'
+else
+	say FAIL "a reader that goes away: noticed after $SECONDS s"
+fi
 no_text err . 'a reader that goes away: nothing on stderr'
 
 echo '--- usage'
@@ -199,5 +207,13 @@ for fault in 'nic-disabled 0' 'nic-reset 0' 'pci-offline 0' 'freeze 0'; do
 	check_text out 'fault: [^;]*' "$fault"
 	check_status 3 "$fault: ends by itself"
 done
+
+echo '--- a device is asked back'
+echo '300ms removal 0' >"$work/faults"
+monitor "$work/faults" -- --json --seconds 2 --interval 100 0000:b0:00.0 0000:b1:00.0
+check_text out '"event":"removal","device":"0000:b0:00.0"' 'removal'
+check_text out '"time":[01][.][0-9]*,"event":"closed","device":"0000:b0:00.0","error":0' 'it is closed at once'
+check_text out '"time":[2-9][.][0-9]*,"event":"closed","device":"0000:b1:00.0","error":0' 'the other goes on'
+check_status 0 'removal'
 
 exit $failed

@@ -2,7 +2,8 @@
 /* mlx5vfio check: whether devices can be opened, and why not, without opening them. */
 #include <stdio.h>
 
-#include "../core/diagnose.h"
+#include <mlx5vfio/core.h>
+
 #include "commands.h"
 
 enum status check(char *const *pci_names, int count)
@@ -12,7 +13,7 @@ enum status check(char *const *pci_names, int count)
 	int i;
 
 	for (i = 0; i < count; i++) {
-		bool free_to_open = diagnose_pci(pci_names[i], 0, why, sizeof(why)) == 0;
+		bool free_to_open = mlx5vfio_check(pci_names[i], why, sizeof(why)) == 0;
 
 		printf("%s: %s\n", pci_names[i], free_to_open ? "can be opened" : why);
 		if (!free_to_open)

@@ -12,14 +12,14 @@
 #include "report.h"
 #include "watched.h"
 
-#define WAKEUP_LINE_MS 1000
+#define SECOND_MS      1000
 #define CLOSE_GRACE_MS 10000 /* a healthy device closes in a fraction of this */
 
 struct monitor {
 	uv_loop_t loop;
 	uv_signal_t interrupt, terminate;
 	uv_timer_t deadline; /* the end of --seconds, then the end of our patience */
-	uv_timer_t wakeup_lines;
+	uv_timer_t every_second;
 	uv_prepare_t output; /* once a turn: can we still be read? */
 	struct report report;
 	struct watched *devices;
@@ -35,7 +35,7 @@ static void finish(struct monitor *monitor)
 	uv_close((uv_handle_t *)&monitor->interrupt, NULL);
 	uv_close((uv_handle_t *)&monitor->terminate, NULL);
 	uv_close((uv_handle_t *)&monitor->deadline, NULL);
-	uv_close((uv_handle_t *)&monitor->wakeup_lines, NULL);
+	uv_close((uv_handle_t *)&monitor->every_second, NULL);
 	uv_close((uv_handle_t *)&monitor->output, NULL);
 }
 
@@ -90,13 +90,14 @@ static void on_signal(uv_signal_t *signal, int number)
 		stop(monitor);
 }
 
-static void on_wakeup_lines(uv_timer_t *timer)
+static void on_second(uv_timer_t *timer)
 {
 	struct monitor *monitor = timer->data;
 	int i;
 
 	for (i = 0; i < monitor->count; i++)
 		watched_show_wakeups(&monitor->devices[i]);
+	report_check_reader(&monitor->report);
 }
 
 static void on_turn(uv_prepare_t *prepare)
@@ -112,19 +113,19 @@ static void start_handles(struct monitor *monitor, double seconds)
 	uv_signal_init(&monitor->loop, &monitor->interrupt);
 	uv_signal_init(&monitor->loop, &monitor->terminate);
 	uv_timer_init(&monitor->loop, &monitor->deadline);
-	uv_timer_init(&monitor->loop, &monitor->wakeup_lines);
+	uv_timer_init(&monitor->loop, &monitor->every_second);
 	uv_prepare_init(&monitor->loop, &monitor->output);
 	monitor->interrupt.data = monitor;
 	monitor->terminate.data = monitor;
 	monitor->deadline.data = monitor;
-	monitor->wakeup_lines.data = monitor;
+	monitor->every_second.data = monitor;
 	monitor->output.data = monitor;
 
 	uv_signal_start(&monitor->interrupt, on_signal, SIGINT);
 	uv_signal_start(&monitor->terminate, on_signal, SIGTERM);
 	if (seconds > 0)
 		uv_timer_start(&monitor->deadline, on_deadline, (uint64_t)(seconds * 1e3), 0);
-	uv_timer_start(&monitor->wakeup_lines, on_wakeup_lines, WAKEUP_LINE_MS, WAKEUP_LINE_MS);
+	uv_timer_start(&monitor->every_second, on_second, SECOND_MS, SECOND_MS);
 	uv_prepare_start(&monitor->output, on_turn);
 }
 

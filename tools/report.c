@@ -2,6 +2,7 @@
 /* What monitor prints: one line an event and a summary, as text or as JSON. */
 #include <errno.h>
 #include <inttypes.h>
+#include <poll.h>
 #include <stdarg.h>
 
 #include <uv.h>
@@ -24,6 +25,14 @@ static void flush_line(struct report *report)
 {
 	if (fflush(report->out) != 0)
 		report->write_error = errno;
+}
+
+void report_check_reader(struct report *report)
+{
+	struct pollfd reader = { .fd = fileno(report->out) };
+
+	if (poll(&reader, 1, 0) == 1 && (reader.revents & POLLERR) && !report->write_error)
+		report->write_error = EPIPE;
 }
 
 __attribute__((format(printf, 3, 4))) static void print_line(struct report *report, const char *pci,
@@ -162,11 +171,12 @@ static void health_json(struct report *report, struct json *json,
 	end_event(report, json);
 }
 
-/* A fault has a name; a warning is what its syndrome says. */
+/* A fault has a name; a warning is what its syndrome says, and without one a PCI error. */
 static const char *health_heading(const struct mlx5vfio_health *health, char *text, size_t size)
 {
 	if (health->fault == MLX5VFIO_OK)
-		return health_state(health);
+		return health->warning && health->synd == 0 ? "warning: PCI error signalled"
+							    : health_state(health);
 	snprintf(text, size, "fault: %s", mlx5vfio_fault_str(health->fault));
 	return text;
 }

@@ -26,6 +26,9 @@ struct report_row {
 
 void report_init(struct report *report, FILE *out, bool json);
 
+/* Notices a reader that went away while there was nothing to print; sets write_error. */
+void report_check_reader(struct report *report);
+
 void report_opened(struct report *report, const char *pci, bool guarded, double open_ms);
 /* As text this goes to stderr. */
 void report_open_failed(struct report *report, const char *pci, const char *reason);

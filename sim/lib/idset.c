@@ -16,7 +16,7 @@ static bool in_use(const struct idset *set, uint32_t id)
 
 static bool grow(struct idset *set)
 {
-	size_t room = set->room ? set->room * 2 : FIRST_ROOM;
+	size_t room = set->room ? (size_t)set->room * 2 : FIRST_ROOM;
 	uint64_t *bits;
 
 	if (room > MAX_ROOM)
