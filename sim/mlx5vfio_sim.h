@@ -7,7 +7,8 @@
  * only while the program runs under mlx5vfio-sim; ask mlx5vfio_sim_present() first.
  *
  * Every function here may be called from any thread, at any time, also from a callback of the code
- * under test. None of them calls libmlx5 or blocks on it.
+ * under test. None of them calls libmlx5 or blocks on it; two commands wait, settle and unbind with a
+ * time.
  */
 #ifndef MLX5VFIO_SIM_H
 #define MLX5VFIO_SIM_H
@@ -41,7 +42,8 @@ struct mlx5vfio_sim_stats {
  * Executes one line of the control language (sim/README.md), for example "fatal 0" or
  * "page-request 0 64". The answer, without newline, goes to reply (may be NULL when size is 0).
  * Returns 0, -EINVAL for a line that does not parse, -ENODEV for a device that does not exist,
- * -ENETDOWN when the device is not open and the command needs it to be.
+ * -ENETDOWN when the device is not open and the command needs it to be, -ETIMEDOUT when what it
+ * waited for did not come in time.
  */
 int mlx5vfio_sim_control(const char *line, char *reply, size_t size) __attribute__((weak));
 

@@ -23,51 +23,66 @@ static bool ready(void)
 	return settings()->active && engine_start();
 }
 
-static int settle_until(unsigned device, uint64_t deadline)
+static int wait_until(const struct control_wait *wait)
 {
 	const struct timespec pause = { .tv_nsec = (long)SETTLE_PERIOD };
+	uint64_t deadline = clock_now() + wait->ns;
 
 	for (;;) {
-		bool settled;
+		bool done;
 
 		engine_lock();
-		settled = control_settled(device);
+		done = control_done(wait);
 		engine_unlock();
-		if (settled)
+		if (done)
 			return 0;
 		if (clock_now() >= deadline)
 			return -ETIMEDOUT;
-		nanosleep(&pause, NULL);
+		real()->nanosleep(&pause, NULL);
 	}
 }
 
-static int settle_line(unsigned device, uint64_t ns, char *reply, size_t size)
+static int run_line(const char *line, char *text, size_t size)
 {
-	int error = -ENODEV;
+	int error;
 
-	if (device == UINT32_MAX || device_at(device))
-		error = settle_until(device, clock_now() + ns);
-	snprintf(reply, size, "%s", error == -ETIMEDOUT ? "the device is still busy" : "");
+	engine_lock();
+	error = control_run(line, text, size);
+	engine_unlock();
+	engine_kick();
 	return error;
 }
 
+static int run_and_wait(const char *line, const struct control_wait *wait, char *text, size_t size)
+{
+	int error = 0;
+
+	text[0] = '\0';
+	if (wait->for_close)
+		error = run_line(line, text, size);
+	else if (wait->device != UINT32_MAX && !device_at(wait->device))
+		error = -ENODEV;
+	if (error)
+		return error;
+	error = wait_until(wait);
+	if (error)
+		snprintf(text, size, "%s", control_late(wait));
+	return error;
+}
+
+/* Whoever asks without a time may be the one to close the device, and is not made to wait. */
 int mlx5vfio_sim_control(const char *line, char *reply, size_t size)
 {
 	char text[CONTROL_REPLY];
-	unsigned device;
-	uint64_t ns;
+	struct control_wait wait;
 	int error;
 
 	if (!line || !ready())
 		return -EINVAL;
-	if (control_settle(line, &device, &ns)) {
-		error = settle_line(device, ns, text, sizeof(text));
-	} else {
-		engine_lock();
-		error = control_run(line, text, sizeof(text));
-		engine_unlock();
-		engine_kick();
-	}
+	if (control_takes_time(line, &wait) && wait.ns != UINT64_MAX)
+		error = run_and_wait(line, &wait, text, sizeof(text));
+	else
+		error = run_line(line, text, sizeof(text));
 	if (reply && size)
 		snprintf(reply, size, "%s", text);
 	return error;
@@ -95,8 +110,9 @@ int mlx5vfio_sim_get_stats(unsigned number, struct mlx5vfio_sim_stats *stats)
 int mlx5vfio_sim_settle(unsigned device, int timeout_ms)
 {
 	uint64_t ms = timeout_ms > 0 ? (uint64_t)timeout_ms : 0;
+	const struct control_wait wait = { .device = device, .ns = ms * NS_PER_MS };
 
 	if (!ready() || !device_at(device))
 		return -ENODEV;
-	return settle_until(device, clock_now() + ms * NS_PER_MS);
+	return wait_until(&wait);
 }

@@ -15,4 +15,7 @@ uint64_t clock_now(void);
 void clock_step_wall(int64_t ms);
 void clock_rate_wall(double factor);
 
+/* hook_sleep.c: the program's sleeps take 1/factor of the time. Needs no lock. */
+void sleep_rate(double factor);
+
 #endif

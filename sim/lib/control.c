@@ -135,8 +135,8 @@ int control_run(const char *line, char *text, size_t size)
 	if (error)
 		return error;
 	error = run_verb(verb, &words, &req);
-	if (error == -EINVAL && !*text)
-		fail(&req, error, "an argument is wrong");
+	if (error && !*text)
+		fail(&req, error, error == -EINVAL ? "an argument is wrong" : strerror(-error));
 	return error;
 }
 
@@ -153,16 +153,25 @@ int control_check(const char *line, char *text, size_t size)
 	return find_verb(&words, &verb, &req);
 }
 
-bool control_settle(const char *line, unsigned *device, uint64_t *ns)
+static bool parse_wait(const struct words *words, struct control_wait *wait)
 {
-	struct words words;
 	int number;
 
-	if (!split(line, &words) || words.count != 3 || strcmp(words.word[0], "settle") ||
-	    !parse_device(words.word[1], &number) || !control_time(words.word[2], ns))
+	if (words->count < 2 || !parse_device(words->word[1], &number))
 		return false;
-	*device = (unsigned)number;
-	return true;
+	wait->device = (unsigned)number;
+	wait->ns = UINT64_MAX;
+	return words->count == 2 || control_time(words->word[2], &wait->ns);
+}
+
+bool control_takes_time(const char *line, struct control_wait *wait)
+{
+	struct words words;
+
+	if (!split(line, &words) || !words.count || words.count > 3 || !parse_wait(&words, wait))
+		return false;
+	wait->for_close = !strcmp(words.word[0], "unbind");
+	return wait->for_close || (words.count == 3 && !strcmp(words.word[0], "settle"));
 }
 
 /* What the program has just done is looked at first. */
@@ -175,14 +184,24 @@ static bool settled_now(struct device *dev)
 	return device_settled(dev);
 }
 
-bool control_settled(unsigned device)
+static bool done_on(struct device *dev, const struct control_wait *wait)
 {
-	struct device *dev = device_at(device);
-	bool settled = true;
+	return wait->for_close ? !dev->notices.unbinding : settled_now(dev);
+}
 
-	if (device != (unsigned)ALL_DEVICES)
-		return !dev || settled_now(dev);
+bool control_done(const struct control_wait *wait)
+{
+	struct device *dev = device_at(wait->device);
+	bool done = true;
+
+	if (wait->device != (unsigned)ALL_DEVICES)
+		return !dev || done_on(dev, wait);
 	for (dev = devices_begin(); dev < devices_end(); dev++)
-		settled &= settled_now(dev);
-	return settled;
+		done &= done_on(dev, wait);
+	return done;
+}
+
+const char *control_late(const struct control_wait *wait)
+{
+	return wait->for_close ? "the device was not closed" : "the device is still busy";
 }

@@ -22,10 +22,20 @@ int control_check(const char *line, char *reply, size_t size);
 bool control_time(const char *text, uint64_t *ns);
 
 /*
- * settle is the one command that takes time, so whoever got the line waits. Returns true when line
- * is a well-formed settle; device UINT32_MAX stands for all.
+ * Two commands take time, so whoever got the line waits: settle until the device has nothing to do,
+ * unbind, which is run first, until the program has closed the device.
  */
-bool control_settle(const char *line, unsigned *device, uint64_t *ns);
-bool control_settled(unsigned device);
+struct control_wait {
+	bool for_close;
+	unsigned device; /* UINT32_MAX stands for all */
+	uint64_t ns;     /* how long at most; UINT64_MAX: for ever */
+};
+
+/* True when line is such a command, well formed. */
+bool control_takes_time(const char *line, struct control_wait *wait);
+bool control_done(const struct control_wait *wait);
+
+/* What to say when the time is over. */
+const char *control_late(const struct control_wait *wait);
 
 #endif

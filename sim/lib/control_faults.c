@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The commands of the control language that set and end faults. */
 #include <errno.h>
-#include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 #include "control.h"
 #include "control_args.h"
 #include "control_verbs.h"
 #include "device.h"
-#include "settings.h"
+#include "tree_faults.h"
 
 static int set_syndrome(struct device *dev, char **args, uint64_t syndrome, bool recovery)
 {
@@ -157,35 +155,20 @@ int run_map_fail(struct device *dev, struct request *req)
 	return 0;
 }
 
-static int set_permission(struct device *dev, mode_t mode)
+int run_memlock(struct device *dev, struct request *req)
 {
-	char path[sizeof(settings()->dir) + 32];
-
-	snprintf(path, sizeof(path), "%s/dev/vfio/%u", settings()->dir,
-		 SIM_FIRST_GROUP + dev->index);
-	return chmod(path, mode) ? -errno : 0;
-}
-
-int run_deny(struct device *dev, struct request *req)
-{
-	(void)req;
-	dev->faults.denied = true;
-	return set_permission(dev, 0);
-}
-
-int run_allow(struct device *dev, struct request *req)
-{
-	(void)req;
-	dev->faults.denied = false;
-	return set_permission(dev, 0666);
+	dev->faults.memory_limited = strcmp(req->args[0], "off") != 0;
+	if (!dev->faults.memory_limited)
+		return 0;
+	return parse_number(req->args[0], 0, UINT64_MAX, &dev->faults.memory) ? 0 : -EINVAL;
 }
 
 int run_heal(struct device *dev, struct request *req)
 {
-	int error = dev->faults.denied ? run_allow(dev, req) : 0;
-
+	(void)req;
 	memset(&dev->faults, 0, sizeof(dev->faults));
+	dev->notices.offline_due = 0;
 	dev->rescan = dev->open;
 	registers_publish(dev);
-	return error;
+	return tree_restore(dev);
 }

@@ -11,7 +11,6 @@
 #include "control_args.h"
 #include "control_verbs.h"
 #include "device.h"
-#include "vfio.h"
 
 static int add_page_job(struct device *dev, char **args, int32_t sign)
 {
@@ -83,27 +82,6 @@ static int run_overrun(struct device *dev, struct request *req)
 	return -ENETDOWN;
 }
 
-static int run_foreign_reset(struct device *dev, struct request *req)
-{
-	(void)req;
-	device_foreign_reset(dev);
-	return 0;
-}
-
-static int run_removal(struct device *dev, struct request *req)
-{
-	(void)req;
-	eventfd_trigger(dev->request_irq);
-	return 0;
-}
-
-static int run_pci_error(struct device *dev, struct request *req)
-{
-	(void)req;
-	eventfd_trigger(dev->error_irq);
-	return 0;
-}
-
 static int run_clock_step(struct device *dev, struct request *req)
 {
 	char *end;
@@ -128,6 +106,18 @@ static int run_clock_rate(struct device *dev, struct request *req)
 	if (*end || end == req->args[0] || !(factor >= 0 && factor <= 1e6))
 		return -EINVAL;
 	clock_rate_wall(factor);
+	return 0;
+}
+
+static int run_sleep_rate(struct device *dev, struct request *req)
+{
+	char *end;
+	double factor = strtod(req->args[0], &end);
+
+	(void)dev;
+	if (*end || end == req->args[0] || !(factor > 0 && factor <= 1e6))
+		return -EINVAL;
+	sleep_rate(factor);
 	return 0;
 }
 
@@ -179,15 +169,22 @@ static const struct verb verbs[] = {
 	{ "port", true, true, 2, 2, run_port },
 	{ "overrun", true, true, 1, 1, run_overrun },
 	{ "foreign-reset", true, true, 1, 1, run_foreign_reset },
-	{ "removal", true, true, 1, 1, run_removal },
-	{ "pci-error", true, true, 1, 1, run_pci_error },
+	{ "remove-request", true, true, 1, 3, run_remove_request },
+	{ "unbind", true, false, 1, 2, run_unbind },
+	{ "bind", true, false, 1, 2, run_bind },
+	{ "aer", true, true, 1, 3, run_aer },
 	{ "init-stuck", true, false, 2, 2, run_init_stuck },
 	{ "map-fail", true, false, 1, 2, run_map_fail },
-	{ "deny", true, false, 1, 1, run_deny },
+	{ "memlock", true, false, 2, 2, run_memlock },
+	{ "group-member", true, false, 1, 2, run_group_member },
+	{ "no-group", true, false, 1, 1, run_no_group },
+	{ "no-group-file", true, false, 1, 1, run_no_group_file },
+	{ "deny", true, false, 1, 2, run_deny },
 	{ "allow", true, false, 1, 1, run_allow },
 	{ "heal", true, false, 1, 1, run_heal },
 	{ "clock-step", false, false, 1, 1, run_clock_step },
 	{ "clock-rate", false, false, 1, 1, run_clock_rate },
+	{ "sleep-rate", false, false, 1, 1, run_sleep_rate },
 	{ "stats", true, false, 1, 1, run_stats },
 	{ "settle", true, false, 2, 2, run_settle },
 };

@@ -37,9 +37,20 @@ int run_fail(struct device *dev, struct request *req);
 int run_lose_interrupt(struct device *dev, struct request *req);
 int run_init_stuck(struct device *dev, struct request *req);
 int run_map_fail(struct device *dev, struct request *req);
+int run_memlock(struct device *dev, struct request *req);
+int run_heal(struct device *dev, struct request *req);
+
+/* control_kernel.c */
+int run_remove_request(struct device *dev, struct request *req);
+int run_aer(struct device *dev, struct request *req);
+int run_foreign_reset(struct device *dev, struct request *req);
+int run_unbind(struct device *dev, struct request *req);
+int run_bind(struct device *dev, struct request *req);
+int run_group_member(struct device *dev, struct request *req);
+int run_no_group(struct device *dev, struct request *req);
+int run_no_group_file(struct device *dev, struct request *req);
 int run_deny(struct device *dev, struct request *req);
 int run_allow(struct device *dev, struct request *req);
-int run_heal(struct device *dev, struct request *req);
 
 const struct verb *verb_find(const char *name);
 

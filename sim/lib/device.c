@@ -180,12 +180,14 @@ void device_close(struct device *dev)
 	dev->bar = NULL;
 	dev->open = dev->hidden = false;
 	dev->fd = -1;
+	notices_end(dev);
 }
 
 bool device_step(struct device *dev, uint64_t now, uint64_t *next)
 {
-	bool busy = registers_step(dev, now);
+	bool busy = notices_step(dev, now, next);
 
+	busy |= registers_step(dev, now);
 	if (dev->hidden)
 		return busy;
 	/* The program writes its doorbells in this order: an answer, then the acknowledgement. */

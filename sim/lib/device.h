@@ -69,10 +69,18 @@ struct faults {
 	enum nic_state nic;
 	bool offline, frozen, hung;
 	/* Until they are ended. */
-	bool init_stuck, denied;
-	uint64_t delay; /* ns */
+	bool init_stuck, memory_limited;
+	uint64_t delay;  /* ns */
+	uint64_t memory; /* bytes that may be mapped, if limited */
 	uint64_t lose_interrupts, map_fail;
 	struct fail_rule fail[MAX_FAIL_RULES];
+};
+
+/* What the kernel has told the program and asked of it, until the device is closed. */
+struct notices {
+	uint64_t request_every, request_due; /* 0: it does not want the device back */
+	uint64_t offline_due;                /* a PCI error on its way to be fatal; 0: none */
+	bool unbinding;
 };
 
 struct slot {
@@ -112,6 +120,7 @@ struct device {
 	int msix[MSIX_VECTORS];
 	bool msix_on;
 	int error_irq, request_irq;
+	struct notices notices;
 
 	/* Registers. */
 	uint8_t *bar;
@@ -165,6 +174,14 @@ uint32_t register_take(struct device *dev, size_t offset, uint32_t empty);
 
 /* Commands are not executed: hung, offline, or the interface is down. */
 bool device_blocked(const struct device *dev);
+
+/* notices.c: removal requests and PCI errors, VFIO's REQ and ERR interrupts. */
+void notices_request(struct device *dev, uint64_t every);
+void notices_error(struct device *dev);
+void notices_fatal_error(struct device *dev, uint64_t after);
+int notices_unbind(struct device *dev);
+bool notices_step(struct device *dev, uint64_t now, uint64_t *next);
+void notices_end(struct device *dev);
 
 /* command.c */
 bool commands_step(struct device *dev, uint64_t now, uint64_t *next);

@@ -19,7 +19,7 @@ static bool grow(struct idset *set)
 	size_t room = set->room ? (size_t)set->room * 2 : FIRST_ROOM;
 	uint64_t *bits;
 
-	if (room > MAX_ROOM)
+	if (room < FIRST_ROOM || room > MAX_ROOM)
 		return false;
 	bits = realloc(set->bits, room / 8);
 	if (!bits)

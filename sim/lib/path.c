@@ -83,6 +83,7 @@ static bool simulated_group(unsigned group)
 	       (group >= SIM_FIRST_GROUP && group < SIM_FIRST_GROUP + settings()->devices);
 }
 
+/* A second function of the card may be there as another member of the group. */
 static bool simulated_name(const char *text)
 {
 	size_t len = strcspn(text, "/");
@@ -94,7 +95,7 @@ static bool simulated_name(const char *text)
 		return true;
 	for (unsigned i = 0; i < settings()->devices; i++) {
 		sim_device_name(i, name);
-		if (!strncasecmp(text, name, len))
+		if (!strncasecmp(text, name, len - 1) && strchr("01", text[len - 1]))
 			return true;
 	}
 	return false;

@@ -41,6 +41,8 @@ static void look_up_all(void)
 	look_up(&found.readlinkat, "readlinkat");
 	look_up(&found.realpath, "realpath");
 	look_up(&found.clock_gettime, "clock_gettime");
+	look_up(&found.nanosleep, "nanosleep");
+	look_up(&found.usleep, "usleep");
 	atomic_store_explicit(&complete, true, memory_order_release);
 }
 

@@ -36,6 +36,8 @@ struct real {
 	ssize_t (*readlinkat)(int dir, const char *path, char *buf, size_t size);
 	char *(*realpath)(const char *path, char *resolved);
 	int (*clock_gettime)(clockid_t id, struct timespec *ts);
+	int (*nanosleep)(const struct timespec *time, struct timespec *left);
+	int (*usleep)(useconds_t us);
 };
 
 const struct real *real(void);

@@ -20,8 +20,8 @@ struct client {
 	int fd;
 	size_t used;
 	char line[CONTROL_LINE];
-	bool settling;
-	unsigned device;
+	bool waiting;
+	struct control_wait wait;
 	uint64_t deadline;
 };
 
@@ -113,7 +113,7 @@ int server_pollfds(struct pollfd *fds)
 	for (unsigned i = 0; i < SERVER_CLIENTS; i++)
 		/* Whoever waits for an answer is not read from. */
 		fds[1 + i] = (struct pollfd){ .fd = clients[i].fd,
-					      .events = clients[i].settling ? 0 : POLLIN };
+					      .events = clients[i].waiting ? 0 : POLLIN };
 	return SERVER_FDS;
 }
 
@@ -121,7 +121,7 @@ static void drop_client(struct client *client)
 {
 	object_internal_close(client->fd);
 	client->fd = -1;
-	client->settling = false;
+	client->waiting = false;
 }
 
 static bool permitted(int fd)
@@ -162,17 +162,20 @@ static void answer(struct client *client, int error, const char *text)
 
 static void run_line(struct client *client, const char *line)
 {
+	bool takes_time = control_takes_time(line, &client->wait);
 	char reply[CONTROL_REPLY];
-	uint64_t ns;
-	int error;
+	int error = 0;
 
-	if (control_settle(line, &client->device, &ns)) {
-		client->settling = true;
-		client->deadline = clock_now() + ns;
+	if (!takes_time || client->wait.for_close)
+		error = control_run(line, reply, sizeof(reply));
+	if (error || !takes_time) {
+		answer(client, error, reply);
 		return;
 	}
-	error = control_run(line, reply, sizeof(reply));
-	answer(client, error, reply);
+	client->waiting = true;
+	client->deadline = client->wait.ns;
+	if (client->wait.ns != UINT64_MAX)
+		client->deadline += clock_now();
 }
 
 /* Runs the complete lines that are there, up to one that takes time. */
@@ -181,7 +184,7 @@ static void run_lines(struct client *client)
 	char line[CONTROL_LINE];
 	char *end;
 
-	while (client->fd >= 0 && !client->settling &&
+	while (client->fd >= 0 && !client->waiting &&
 	       (end = memchr(client->line, '\n', client->used))) {
 		size_t length = (size_t)(end - client->line);
 
@@ -222,7 +225,7 @@ void server_serve(const struct pollfd *fds, int count)
 
 		if (fds[i].fd < 0 || client->fd != fds[i].fd || !fds[i].revents)
 			continue;
-		if (client->settling)
+		if (client->waiting)
 			drop_client(client); /* hung up while it waited */
 		else
 			read_client(client);
@@ -231,14 +234,20 @@ void server_serve(const struct pollfd *fds, int count)
 
 static void step_client(struct client *client, uint64_t now)
 {
-	if (control_settled(client->device)) {
-		client->settling = false;
+	if (control_done(&client->wait)) {
+		client->waiting = false;
 		answer(client, 0, "");
 	} else if (now >= client->deadline) {
-		client->settling = false;
-		answer(client, -ETIMEDOUT, "the device is still busy");
+		client->waiting = false;
+		answer(client, -ETIMEDOUT, control_late(&client->wait));
 	}
 	run_lines(client);
+}
+
+/* A close wakes the engine by itself. */
+static uint64_t look_again(const struct client *client, uint64_t now)
+{
+	return client->wait.for_close ? client->deadline : now + SETTLE_PERIOD;
 }
 
 void server_step(uint64_t now, uint64_t *next)
@@ -246,10 +255,10 @@ void server_step(uint64_t now, uint64_t *next)
 	for (unsigned i = 0; i < SERVER_CLIENTS; i++) {
 		struct client *client = &clients[i];
 
-		if (client->fd < 0 || !client->settling)
+		if (client->fd < 0 || !client->waiting)
 			continue;
 		step_client(client, now);
-		if (client->settling && now + SETTLE_PERIOD < *next)
-			*next = now + SETTLE_PERIOD;
+		if (client->waiting && look_again(client, now) < *next)
+			*next = look_again(client, now);
 	}
 }

@@ -19,7 +19,7 @@ void server_forget(void);
 int server_pollfds(struct pollfd *fds);
 void server_serve(const struct pollfd *fds, int count);
 
-/* Answers who waits for a device to settle; lowers *next to when to look again. */
+/* Answers who waits for a device to settle or to be closed; lowers *next to when to look again. */
 void server_step(uint64_t now, uint64_t *next);
 
 #endif

@@ -25,6 +25,7 @@ struct container {
 	bool iommu_set;
 	struct dma_map *maps; /* ordered by iova */
 	size_t count, room;
+	uint64_t mapped; /* bytes */
 };
 
 struct container *container_new(void);

@@ -8,6 +8,7 @@
 #include "device.h"
 #include "object.h"
 #include "real.h"
+#include "tree_faults.h"
 #include "vfio.h"
 
 struct container *container_new(void)
@@ -86,6 +87,8 @@ static int group_attach(struct device *dev, const int *fd)
 		return fcntl(*fd, F_GETFD) < 0 ? -EBADF : -EINVAL;
 	if (object->kind != OBJECT_CONTAINER)
 		return -EINVAL;
+	if (!tree_group_viable(dev))
+		return -EPERM;
 	dev->container = object->container;
 	dev->container->refs++;
 	dev->container->groups++;
@@ -102,6 +105,7 @@ static void group_detach(struct device *dev)
 	/* With its last group a container loses its IOMMU and every mapping. */
 	if (!--container->groups) {
 		container->count = 0;
+		container->mapped = 0;
 		container->iommu_set = false;
 	}
 	container_put(container);
@@ -113,7 +117,9 @@ static int group_status(const struct device *dev, struct vfio_group_status *stat
 		return -EFAULT;
 	if (status->argsz < sizeof(*status))
 		return -EINVAL;
-	status->flags = VFIO_GROUP_FLAGS_VIABLE;
+	status->flags = 0;
+	if (dev->container || tree_group_viable(dev))
+		status->flags |= VFIO_GROUP_FLAGS_VIABLE;
 	if (dev->container)
 		status->flags |= VFIO_GROUP_FLAGS_CONTAINER_SET;
 	return 0;

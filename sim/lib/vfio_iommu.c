@@ -171,6 +171,8 @@ static void ask_map_fault(struct device *dev, void *arg)
 		dev->faults.map_fail--;
 		*fail = true;
 	}
+	if (dev->faults.memory_limited && dev->container->mapped > dev->faults.memory)
+		*fail = true;
 }
 
 int iommu_map(struct container *container, void *arg)
@@ -182,9 +184,12 @@ int iommu_map(struct container *container, void *arg)
 
 	if (error)
 		return error;
+	container->mapped += asked->size;
 	container_visit(container, ask_map_fault, &fail);
-	if (fail || !make_room(container))
+	if (fail || !make_room(container)) {
+		container->mapped -= asked->size;
 		return -ENOMEM;
+	}
 	at = position(container, asked->iova);
 	memmove(&container->maps[at + 1], &container->maps[at],
 		(container->count - at) * sizeof(*container->maps));
@@ -218,6 +223,7 @@ static uint64_t remove_maps(struct container *container, size_t from, size_t to)
 	memmove(&container->maps[from], &container->maps[to],
 		(container->count - to) * sizeof(*container->maps));
 	container->count -= to - from;
+	container->mapped -= size;
 	return size;
 }
 
