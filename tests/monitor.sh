@@ -199,7 +199,7 @@ monitor "$work/faults" -- --json --seconds 2 --interval 100 0000:b0:00.0 0000:b1
 is_json 'a fatal device'
 check_status 3 'a fatal device, and one that cannot be opened'
 check_text out '"state":"fault","fault":"[^"]*","synd":1,.*"ext_synd":4660,"recovery_request":true' 'its report'
-check_text out '"event":"left-open","device":"0000:b0:00.0"' 'it is left open'
+check_text out '"event":"closed","device":"0000:b0:00.0"' 'it is closed'
 check_text out '"event":"closed","device":"0000:b1:00.0","error":0' 'the other goes on'
 for fault in 'nic-disabled 0' 'nic-reset 0' 'pci-offline 0' 'freeze 0'; do
 	echo "300ms $fault" >"$work/faults"
@@ -209,7 +209,7 @@ for fault in 'nic-disabled 0' 'nic-reset 0' 'pci-offline 0' 'freeze 0'; do
 done
 
 echo '--- a device is asked back'
-echo '300ms removal 0' >"$work/faults"
+echo '300ms remove-request 0' >"$work/faults"
 monitor "$work/faults" -- --json --seconds 2 --interval 100 0000:b0:00.0 0000:b1:00.0
 check_text out '"event":"removal","device":"0000:b0:00.0"' 'removal'
 check_text out '"time":[01][.][0-9]*,"event":"closed","device":"0000:b0:00.0","error":0' 'it is closed at once'

@@ -16,6 +16,7 @@ struct monitor_options {
 	bool json;
 	double seconds;  /* 0: until a signal */
 	int interval_ms; /* -1: the library's default */
+	bool unguarded;  /* without the library's guard */
 	char *const *pci_names;
 	int count;
 };

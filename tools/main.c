@@ -15,7 +15,8 @@
 
 static void print_usage(FILE *out)
 {
-	fputs("usage: mlx5vfio monitor [--loop uv] [--seconds N] [--json] [--interval MS] PCI...\n"
+	fputs("usage: mlx5vfio monitor [--loop uv] [--seconds N] [--json] [--interval MS] [--no-guard]\n"
+	      "                        PCI...\n"
 	      "       mlx5vfio check PCI...\n"
 	      "       mlx5vfio --help | --version\n",
 	      out);
@@ -38,7 +39,8 @@ static void print_help(void)
 
 static void print_monitor_help(void)
 {
-	fputs("usage: mlx5vfio monitor [--loop uv] [--seconds N] [--json] [--interval MS] PCI...\n"
+	fputs("usage: mlx5vfio monitor [--loop uv] [--seconds N] [--json] [--interval MS] [--no-guard]\n"
+	      "                        PCI...\n"
 	      "\n"
 	      "Opens the devices, attaches them to one event loop and prints one line an event,\n"
 	      "then a table. A device that dies is reported and the others go on.\n"
@@ -46,7 +48,8 @@ static void print_monitor_help(void)
 	      "  --loop uv       the event loop library (uv is the only one)\n"
 	      "  --seconds N     end after N seconds; without it at Ctrl-C or SIGTERM\n"
 	      "  --json          one JSON object a line\n"
-	      "  --interval MS   the health tick, 10 to 3600000 ms, 0 for none (default 500)\n",
+	      "  --interval MS   the health tick, 10 to 3600000 ms, 0 for none (default 500)\n"
+	      "  --no-guard      let libmlx5 abort() this program when a device dies\n",
 	      stdout);
 }
 
@@ -88,6 +91,7 @@ enum monitor_option {
 	OPTION_SECONDS,
 	OPTION_JSON,
 	OPTION_INTERVAL,
+	OPTION_NO_GUARD,
 	OPTION_HELP
 };
 
@@ -98,6 +102,7 @@ static enum status run_monitor(int argc, char **argv)
 		{ "seconds", required_argument, NULL, OPTION_SECONDS },
 		{ "json", no_argument, NULL, OPTION_JSON },
 		{ "interval", required_argument, NULL, OPTION_INTERVAL },
+		{ "no-guard", no_argument, NULL, OPTION_NO_GUARD },
 		{ "help", no_argument, NULL, OPTION_HELP },
 		{ NULL, 0, NULL, 0 },
 	};
@@ -120,6 +125,9 @@ static enum status run_monitor(int argc, char **argv)
 		case OPTION_INTERVAL:
 			if (!parse_interval(optarg, &options.interval_ms))
 				return usage_error("--interval wants 0 or 10 to 3600000", optarg);
+			break;
+		case OPTION_NO_GUARD:
+			options.unguarded = true;
 			break;
 		case OPTION_HELP:
 			print_monitor_help();

@@ -152,6 +152,7 @@ static void open_devices(struct monitor *monitor, const struct monitor_options *
 		watched->ended = on_ended;
 		watched->owner = monitor;
 		watched->interval_ms = options->interval_ms;
+		watched->unguarded = options->unguarded;
 		watched_open(watched);
 	}
 }
@@ -188,7 +189,7 @@ static enum status exit_status(const struct monitor *monitor)
 	for (i = 0; i < monitor->count; i++) {
 		if (monitor->devices[i].state == WATCHED_DEAD)
 			return STATUS_DEVICE_DIED;
-		if (monitor->devices[i].state == WATCHED_NOT_OPENED || monitor->devices[i].refused)
+		if (monitor->devices[i].state == WATCHED_NOT_OPENED)
 			status = STATUS_CANNOT_OPEN;
 	}
 	return status;

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The life of one monitored device: opened on a worker, attached on the loop, closed on a worker.
+/*
+ * The life of one monitored device: opened on a worker, attached on the loop, closed by the
+ * library.
  */
 #include <errno.h>
 #include <signal.h>
@@ -34,60 +36,44 @@ static void block_signals(void)
 	pthread_sigmask(SIG_BLOCK, &all, NULL);
 }
 
-static void close_work(uv_work_t *work)
-{
-	struct watched *watched = work->data;
-
-	block_signals();
-	errno = 0;
-	watched->error = 0;
-	if (ibv_close_device(watched->ctx))
-		watched->error = errno ? -errno : -EIO;
-}
-
-static void close_done(uv_work_t *work, int status)
-{
-	struct watched *watched = work->data;
-
-	(void)status;
-	if (watched->state == WATCHED_ABANDONED)
-		return;
-	watched->ctx = NULL;
-	if (!watched->refused)
-		report_closed(watched->report, watched->pci, watched->error,
-			      milliseconds_since(watched->work_started));
-	end(watched, watched->refused ? WATCHED_NOT_OPENED : WATCHED_CLOSED);
-}
-
+/* From here on the device is the library's. A dead one takes minutes, which nobody waits for. */
 static void start_closing(struct watched *watched)
 {
-	watched->state = WATCHED_CLOSING;
-	watched->work_started = uv_hrtime();
-	uv_queue_work(watched->loop, &watched->work, close_work, close_done);
-}
+	int error;
 
-static void detach(struct watched *watched)
-{
 	mlx5vfio_get_stats(watched->dev, &watched->stats, sizeof(watched->stats));
-	mlx5vfio_detach(watched->dev);
-	watched->dev = NULL;
 	watched->detached_at = uv_hrtime();
+	watched->state = WATCHED_CLOSING;
+	error = mlx5vfio_close(watched->dev);
+	if (!error)
+		return;
+	mlx5vfio_detach(watched->dev);
+	report_left_open(watched->report, watched->pci, uv_strerror(error));
+	end(watched, WATCHED_ABANDONED);
 }
 
-/* Closing a dead device busies a core for minutes: the end of the process does it at once. */
+static void on_closed(int error, void *arg)
+{
+	struct watched *watched = arg;
+
+	if (watched->state != WATCHED_ABANDONED)
+		report_closed(watched->report, watched->pci, error,
+			      milliseconds_since(watched->detached_at));
+	if (watched->state == WATCHED_CLOSING)
+		end(watched, WATCHED_CLOSED);
+}
+
 static void on_health(struct mlx5vfio *dev, const struct mlx5vfio_health *health, void *arg)
 {
 	struct watched *watched = arg;
 
-	(void)dev;
 	report_health(watched->report, watched->pci, health);
 	if (health->fault == MLX5VFIO_OK)
 		return;
-	detach(watched);
-	report_left_open(
-		watched->report, watched->pci,
-		"closing a dead device can take minutes, the end of this process closes it");
-	end(watched, WATCHED_DEAD);
+	mlx5vfio_unref(dev);
+	start_closing(watched);
+	if (watched->state == WATCHED_CLOSING)
+		end(watched, WATCHED_DEAD);
 }
 
 static void on_error(struct mlx5vfio *dev, int error, void *arg)
@@ -113,6 +99,7 @@ static int attach(struct watched *watched)
 		.health = on_health,
 		.error = on_error,
 		.removal = on_removal,
+		.closed = on_closed,
 	};
 
 	watched->dev = mlx5vfio_uv_attach(watched->loop, watched->ctx);
@@ -120,9 +107,18 @@ static int attach(struct watched *watched)
 		return -errno;
 	watched->attached_at = uv_hrtime();
 	mlx5vfio_set_handlers(watched->dev, &handlers, watched);
-	if (watched->interval_ms < 0)
-		return 0;
-	return mlx5vfio_set_interval(watched->dev, watched->interval_ms);
+	if (watched->unguarded)
+		mlx5vfio_set_guard(watched->dev, false);
+	if (watched->interval_ms >= 0)
+		mlx5vfio_set_interval(watched->dev, watched->interval_ms);
+	return 0;
+}
+
+/* Opened and not attached: rare enough to hold up the loop for the few milliseconds it takes. */
+static void close_unattached(struct watched *watched, enum watched_state state)
+{
+	ibv_close_device(watched->ctx);
+	end(watched, state);
 }
 
 static void refuse(struct watched *watched, int error)
@@ -130,10 +126,7 @@ static void refuse(struct watched *watched, int error)
 	snprintf(watched->why, sizeof(watched->why), "it opens but cannot be attached: %s",
 		 uv_strerror(error));
 	report_open_failed(watched->report, watched->pci, watched->why);
-	if (watched->dev)
-		detach(watched);
-	watched->refused = true;
-	start_closing(watched);
+	close_unattached(watched, WATCHED_NOT_OPENED);
 }
 
 static void open_work(uv_work_t *work)
@@ -170,7 +163,7 @@ static void open_done(uv_work_t *work, int status)
 		report_open_failed(watched->report, watched->pci, watched->why);
 		end(watched, WATCHED_NOT_OPENED);
 	} else if (watched->stopping) {
-		start_closing(watched);
+		close_unattached(watched, WATCHED_CANCELLED);
 	} else {
 		go_live(watched);
 	}
@@ -188,10 +181,8 @@ void watched_stop(struct watched *watched)
 	watched->stopping = true;
 	if (watched->state == WATCHED_OPENING)
 		uv_cancel((uv_req_t *)&watched->work);
-	if (watched->state != WATCHED_LIVE)
-		return;
-	detach(watched);
-	start_closing(watched);
+	if (watched->state == WATCHED_LIVE)
+		start_closing(watched);
 }
 
 bool watched_abandon(struct watched *watched)

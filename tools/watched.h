@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The life of one monitored device: opened on a worker, attached on the loop, closed on a worker.
+/*
+ * The life of one monitored device: opened on a worker, attached on the loop, closed by the
+ * library.
  */
 #ifndef TOOLS_WATCHED_H
 #define TOOLS_WATCHED_H
@@ -21,8 +23,8 @@ enum watched_state {
 	WATCHED_CLOSED,
 	WATCHED_CANCELLED,  /* told to stop before it was opened */
 	WATCHED_NOT_OPENED, /* cannot be opened, or not attached */
-	WATCHED_DEAD,       /* a fault; left open */
-	WATCHED_ABANDONED,  /* a worker still opens or closes it */
+	WATCHED_DEAD,       /* a fault; it may still be closing */
+	WATCHED_ABANDONED,  /* a thread still opens or closes it */
 };
 
 struct watched {
@@ -32,14 +34,13 @@ struct watched {
 	void (*ended)(struct watched *watched); /* runs once, on the loop */
 	void *owner;
 	int interval_ms; /* -1: the library's default */
+	bool unguarded;  /* let libmlx5 abort */
 
 	enum watched_state state;
 	bool stopping; /* do not attach any more */
-	bool refused;  /* an open ctx could not be attached */
 	uv_work_t work;
 	struct ibv_context *ctx;
 	struct mlx5vfio *dev; /* while WATCHED_LIVE */
-	int error;
 	char why[512];
 	uint64_t work_started;
 	uint64_t attached_at, detached_at;
@@ -47,7 +48,7 @@ struct watched {
 	uint64_t wakeups_shown;
 };
 
-/* The fields up to interval_ms are the caller's to set, the others zero. */
+/* The fields up to unguarded are the caller's to set, the others zero. */
 int watched_open(struct watched *watched);
 
 /* Detaches and closes a live device; one that is being opened is closed when it is open. */
