@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "device.h"
+#include "eq.h"
 #include "opened.h"
 #include "verbs.h"
 
@@ -135,6 +136,7 @@ static void begin_detach(struct mlx5vfio *dev)
 
 void device_release(struct mlx5vfio *dev)
 {
+	eq_close_all(dev);
 	if (dev->state == DEVICE_CLOSING)
 		close_unwatch(dev);
 	begin_detach(dev);
@@ -154,6 +156,7 @@ void mlx5vfio_forget(struct mlx5vfio *dev)
 {
 	if (!dev || dev->state == DEVICE_DETACHED)
 		return;
+	eq_forget_all(dev);
 	begin_detach(dev);
 	if (dev->ops && dev->ops->discard)
 		dev->ops->discard(dev->loop);

@@ -3,6 +3,7 @@
 #include <errno.h>
 
 #include "device.h"
+#include "eq.h"
 
 static int watch_closer(struct mlx5vfio *dev, int events)
 {
@@ -32,6 +33,7 @@ int mlx5vfio_close(struct mlx5vfio *dev)
 		close_forget(dev);
 		return err;
 	}
+	eq_close_all(dev);
 	dev->state = DEVICE_CLOSING;
 	registry_remove(dev);
 	schedule_stop(dev);

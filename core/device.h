@@ -53,6 +53,7 @@ struct mlx5vfio {
 	int64_t suspect_until; /* a PCI error was signalled: look closely until then; 0: none was */
 
 	struct closer *closer;
+	struct mlx5vfio_eq *eqs;
 
 	struct mlx5vfio_stats stats;
 	struct mlx5vfio *next; /* in the attach registry */

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 
 #include "device.h"
+#include "eq.h"
 #include "verbs.h"
 
 /* A mid-batch failure leaves entries behind that nothing but another call of ours gets to. */
@@ -169,19 +170,21 @@ static void on_event(struct mlx5vfio *dev, int fd, int revents)
 
 int mlx5vfio_process(struct mlx5vfio *dev, int fd, int revents)
 {
+	bool known = true;
+
 	if (!dev)
 		return -EINVAL;
 	if (dev->state == DEVICE_CLOSING)
 		return close_process(dev, fd);
-	if (fd != -1 && fd != dev->fd)
-		return -EINVAL;
 	device_enter(dev);
-	if (dev->state == DEVICE_LIVE)
+	if (fd != -1 && fd != dev->fd)
+		known = eq_process(dev, fd, revents);
+	else if (dev->state == DEVICE_LIVE)
 		on_event(dev, fd, revents);
 	else if (fd == -1)
 		dev->timer_at = NEVER;
 	if (dev->state <= DEVICE_ENDED)
 		health_tell(dev);
 	device_leave(dev);
-	return 0;
+	return known ? 0 : -EINVAL;
 }

@@ -7,6 +7,7 @@
 #include <limits.h>
 
 #include "device.h"
+#include "eq.h"
 
 /* How often a device is looked at that a PCI error was signalled for. */
 #define SUSPECT_INTERVAL_MS 50
@@ -115,6 +116,7 @@ void schedule_update(struct mlx5vfio *dev)
 {
 	int err = tell_watch(dev);
 
+	eq_watch_all(dev);
 	if (err)
 		device_failed(dev, err);
 	err = tell_timer(dev);

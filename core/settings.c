@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "device.h"
+#include "eq.h"
 
 #define INTERVAL_MIN_MS 10
 #define INTERVAL_MAX_MS 3600000
@@ -68,10 +69,11 @@ int mlx5vfio_pollfds(const struct mlx5vfio *dev, struct pollfd *fds, int n)
 	int fd = dev->closer ? closer_fd(dev->closer) : dev->fd;
 
 	if (!dev->watching && !dev->closer)
-		return 0;
-	if (n > 0)
-		fds[0] = (struct pollfd){ .fd = fd, .events = POLLIN };
-	return 1;
+		return eq_pollfds(dev, fds, n);
+	if (n <= 0)
+		return 1 + eq_pollfds(dev, NULL, 0);
+	fds[0] = (struct pollfd){ .fd = fd, .events = POLLIN };
+	return 1 + eq_pollfds(dev, fds + 1, n - 1);
 }
 
 int mlx5vfio_timeout_ms(const struct mlx5vfio *dev)

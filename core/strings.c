@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Words for numbers. */
-#include "device.h"
+#include <mlx5vfio/eq.h>
 
 const char *mlx5vfio_fault_str(enum mlx5vfio_fault fault)
 {
@@ -55,6 +55,51 @@ const char *mlx5vfio_synd_str(uint8_t synd)
 		return "high temperature";
 	}
 	return "unknown syndrome";
+}
+
+const char *mlx5vfio_event_str(enum mlx5vfio_event_type type)
+{
+	switch (type) {
+	case MLX5VFIO_EVENT_COMPLETION:
+		return "completion";
+	case MLX5VFIO_EVENT_PATH_MIGRATED:
+		return "path migrated";
+	case MLX5VFIO_EVENT_COMMUNICATION_ESTABLISHED:
+		return "communication established";
+	case MLX5VFIO_EVENT_SEND_QUEUE_DRAINED:
+		return "send queue drained";
+	case MLX5VFIO_EVENT_CQ_ERROR:
+		return "CQ error";
+	case MLX5VFIO_EVENT_WQ_CATASTROPHIC_ERROR:
+		return "work queue catastrophic error";
+	case MLX5VFIO_EVENT_PATH_MIGRATION_FAILED:
+		return "path migration failed";
+	case MLX5VFIO_EVENT_INTERNAL_ERROR:
+		return "internal error";
+	case MLX5VFIO_EVENT_PORT_STATE_CHANGE:
+		return "port state change";
+	case MLX5VFIO_EVENT_WQ_INVALID_REQUEST_ERROR:
+		return "work queue invalid request error";
+	case MLX5VFIO_EVENT_WQ_ACCESS_ERROR:
+		return "work queue access error";
+	case MLX5VFIO_EVENT_SRQ_CATASTROPHIC_ERROR:
+		return "SRQ catastrophic error";
+	case MLX5VFIO_EVENT_LAST_WQE_REACHED:
+		return "last WQE reached";
+	case MLX5VFIO_EVENT_SRQ_LIMIT:
+		return "SRQ limit reached";
+	case MLX5VFIO_EVENT_PORT_MODULE:
+		return "port module event";
+	case MLX5VFIO_EVENT_TEMPERATURE_WARNING:
+		return "temperature warning";
+	case MLX5VFIO_EVENT_DCT_DRAINED:
+		return "DCT drained";
+	case MLX5VFIO_EVENT_GENERAL:
+		return "general event";
+	case MLX5VFIO_EVENT_QUEUE_OVERRUN:
+		return "event queue overrun";
+	}
+	return "unknown event";
 }
 
 const char *mlx5vfio_version(void)

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* All that mlx5vfio asks of libmlx5, behind one calling convention. */
+#include <endian.h>
 #include <errno.h>
+#include <string.h>
 #include <infiniband/mlx5dv.h>
 
 #include "verbs.h"
@@ -44,6 +46,73 @@ int verbs_process_events(struct ibv_context *ctx)
 	if (ret == -1)
 		return errno ? -errno : -EIO;
 	return ret;
+}
+
+/* Byte offsets in the command CREATE_EQ and its answer, from the programmer's reference manual. */
+enum {
+	CREATE_EQ = 0x301,
+	CREATE_EQ_IN_SIZE = 0x110,
+	CREATE_EQ_OUT_SIZE = 0x10,
+	IN_EQ_SIZE_AND_UAR = 0x1c, /* bits 28:24 log of the entries, 23:0 the UAR page */
+	IN_EQ_VECTOR = 0x27,
+	IN_EVENTS = 0x58,
+	OUT_EQ_NUMBER = 0x0b,
+};
+
+static struct mlx5dv_devx_eq *create_eq(struct ibv_context *ctx, unsigned log_size, uint64_t events,
+					struct verbs_eq *eq)
+{
+	uint8_t in[CREATE_EQ_IN_SIZE] = { CREATE_EQ >> 8, CREATE_EQ & 0xff };
+	uint8_t out[CREATE_EQ_OUT_SIZE] = { 0 };
+	uint32_t size_and_uar = htobe32(log_size << 24 | eq->uar->page_id);
+	struct mlx5dv_devx_eq *created;
+
+	events = htobe64(events);
+	memcpy(in + IN_EQ_SIZE_AND_UAR, &size_and_uar, sizeof(size_and_uar));
+	memcpy(in + IN_EVENTS, &events, sizeof(events));
+	in[IN_EQ_VECTOR] = (uint8_t)eq->vector->vector;
+	created = mlx5dv_devx_create_eq(ctx, in, sizeof(in), out, sizeof(out));
+	eq->number = out[OUT_EQ_NUMBER];
+	return created;
+}
+
+int verbs_eq_create(struct ibv_context *ctx, unsigned log_size, uint64_t events,
+		    struct verbs_eq *eq)
+{
+	int err;
+
+	errno = 0;
+	*eq = (struct verbs_eq){ .vector = mlx5dv_devx_alloc_msi_vector(ctx) };
+	if (!eq->vector)
+		goto fail;
+	eq->uar = mlx5dv_devx_alloc_uar(ctx, MLX5DV_UAR_ALLOC_TYPE_NC);
+	if (!eq->uar)
+		goto fail_vector;
+	eq->eq = create_eq(ctx, log_size, events, eq);
+	if (!eq->eq)
+		goto fail_uar;
+	eq->fd = eq->vector->fd;
+	eq->entries = eq->eq->vaddr;
+	eq->uar_page = eq->uar->base_addr;
+	return 0;
+
+fail_uar:
+	err = errno;
+	mlx5dv_devx_free_uar(eq->uar);
+	errno = err;
+fail_vector:
+	err = errno;
+	mlx5dv_devx_free_msi_vector(eq->vector);
+	errno = err;
+fail:
+	return errno ? -errno : -EIO;
+}
+
+void verbs_eq_destroy(struct verbs_eq *eq)
+{
+	mlx5dv_devx_destroy_eq(eq->eq);
+	mlx5dv_devx_free_uar(eq->uar);
+	mlx5dv_devx_free_msi_vector(eq->vector);
 }
 
 int verbs_open(const char *pci_name, uint32_t flags, struct ibv_context **ctx)

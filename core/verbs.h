@@ -22,6 +22,24 @@ int verbs_events_fd(struct ibv_context *ctx);
 /* Handles what is pending; 0 or a negative errno, whatever convention libmlx5 failed in. */
 int verbs_process_events(struct ibv_context *ctx);
 
+/* An event queue on an interrupt vector of its own. */
+struct verbs_eq {
+	int fd; /* becomes readable on an interrupt */
+	uint8_t number;
+	uint8_t *entries;            /* not initialised */
+	volatile uint32_t *uar_page; /* where its doorbells are */
+	struct mlx5dv_devx_msi_vector *vector;
+	struct mlx5dv_devx_uar *uar;
+	struct mlx5dv_devx_eq *eq;
+};
+
+/* Executes a command. events: a bit for each event type. 0 or a negative errno. */
+int verbs_eq_create(struct ibv_context *ctx, unsigned log_size, uint64_t events,
+		    struct verbs_eq *eq);
+
+/* Executes a command. The fd is closed. */
+void verbs_eq_destroy(struct verbs_eq *eq);
+
 /* Opens a device; 0 or a negative errno, -ENODEV when libmlx5 gives no reason. */
 int verbs_open(const char *pci_name, uint32_t flags, struct ibv_context **ctx);
 

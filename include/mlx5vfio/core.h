@@ -105,6 +105,7 @@ struct mlx5vfio_stats {
 	uint64_t reports;  /* times .error was due, called or not */
 	uint64_t samples;  /* times the health registers were read */
 	uint64_t deferred; /* calls put off to learn libmlx5's next health check */
+	uint64_t events;   /* handed out by the event queues, see eq.h */
 };
 
 /*

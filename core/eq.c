@@ -1,0 +1,255 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * An event queue in its device's loop. Its fd stays readable until the queue was found empty, so
+ * that what a budget leaves over comes on the loop's next turn without any help.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/eventfd.h>
+
+#include "device.h"
+#include "eq.h"
+#include "ring.h"
+#include "verbs.h"
+
+#define DEFAULT_LOG_SIZE 8
+#define MIN_LOG_SIZE     4
+#define MAX_LOG_SIZE     16
+#define DEFAULT_BUDGET   64
+
+/* Types of the queue that libmlx5 opened: command completion and page request. */
+#define LIBMLX5_EVENTS (UINT64_C(1) << 0x0a | UINT64_C(1) << 0x0b)
+
+struct mlx5vfio_eq {
+	struct mlx5vfio *dev;
+	struct verbs_eq verbs;
+	struct ring ring;
+	mlx5vfio_event_fn *on_event;
+	void *arg;
+	unsigned budget;
+	bool watching;
+	bool busy;   /* on the stack: memory stays until it returns */
+	bool closed; /* nothing is called any more */
+	bool overrun;
+	struct mlx5vfio_eq *next;
+};
+
+static int tell_watch(struct mlx5vfio_eq *eq, bool want)
+{
+	struct mlx5vfio *dev = eq->dev;
+	int err = 0;
+
+	if (want == eq->watching)
+		return 0;
+	if (dev->ops)
+		err = dev->ops->watch(dev->loop, eq->verbs.fd, want ? POLLIN : 0);
+	if (!err || !want)
+		eq->watching = want;
+	return err;
+}
+
+void eq_watch_all(struct mlx5vfio *dev)
+{
+	struct mlx5vfio_eq *eq;
+
+	for (eq = dev->eqs; eq; eq = eq->next)
+		if (dev->state != DEVICE_LIVE)
+			tell_watch(eq, false);
+}
+
+static int check(const struct mlx5vfio *dev, const struct mlx5vfio_eq_attr *attr,
+		 mlx5vfio_event_fn *on_event)
+{
+	if (!dev || !attr || !on_event || attr->events & LIBMLX5_EVENTS)
+		return -EINVAL;
+	if (attr->log_size && (attr->log_size < MIN_LOG_SIZE || attr->log_size > MAX_LOG_SIZE))
+		return -EINVAL;
+	return dev->state == DEVICE_LIVE ? 0 : -ENODEV;
+}
+
+static int start(struct mlx5vfio_eq *eq, const struct mlx5vfio_eq_attr *attr)
+{
+	unsigned log_size = attr->log_size ? attr->log_size : DEFAULT_LOG_SIZE;
+	int err = verbs_eq_create(eq->dev->ctx, log_size, attr->events, &eq->verbs);
+
+	if (err)
+		return err;
+	eq->ring = (struct ring){
+		.entries = eq->verbs.entries,
+		.log_size = log_size,
+		.number = eq->verbs.number,
+		.uar = eq->verbs.uar_page,
+	};
+	ring_init(&eq->ring, attr->events);
+	err = tell_watch(eq, true);
+	if (err)
+		verbs_eq_destroy(&eq->verbs);
+	else
+		ring_arm(&eq->ring);
+	return err;
+}
+
+struct mlx5vfio_eq *mlx5vfio_eq_open(struct mlx5vfio *dev, const struct mlx5vfio_eq_attr *attr,
+				     mlx5vfio_event_fn *on_event, void *arg)
+{
+	int err = check(dev, attr, on_event);
+	struct mlx5vfio_eq *eq = err ? NULL : calloc(1, sizeof(*eq));
+
+	if (!eq) {
+		errno = err ? -err : ENOMEM;
+		return NULL;
+	}
+	eq->dev = dev;
+	eq->on_event = on_event;
+	eq->arg = arg;
+	eq->budget = attr->budget ? attr->budget : DEFAULT_BUDGET;
+	err = start(eq, attr);
+	if (err) {
+		free(eq);
+		errno = -err;
+		return NULL;
+	}
+	eq->next = dev->eqs;
+	dev->eqs = eq;
+	return eq;
+}
+
+/*
+ * A device that does not answer would hold us for ever: what it has of the queue goes with the
+ * ctx.
+ */
+static void end(struct mlx5vfio_eq *eq)
+{
+	eq->closed = true;
+	if (eq->dev->state == DEVICE_LIVE)
+		verbs_eq_destroy(&eq->verbs);
+	if (!eq->busy)
+		free(eq);
+}
+
+void mlx5vfio_eq_close(struct mlx5vfio_eq *eq)
+{
+	struct mlx5vfio_eq **link;
+
+	if (!eq || eq->closed)
+		return;
+	tell_watch(eq, false);
+	for (link = &eq->dev->eqs; *link != eq; link = &(*link)->next)
+		;
+	*link = eq->next;
+	end(eq);
+}
+
+void eq_close_all(struct mlx5vfio *dev)
+{
+	while (dev->eqs)
+		mlx5vfio_eq_close(dev->eqs);
+}
+
+void eq_forget_all(struct mlx5vfio *dev)
+{
+	struct mlx5vfio_eq *eq;
+
+	while ((eq = dev->eqs)) {
+		dev->eqs = eq->next;
+		end(eq);
+	}
+}
+
+static void hand_out(struct mlx5vfio_eq *eq, const struct mlx5vfio_event *event)
+{
+	eq->dev->stats.events++;
+	eq->on_event(eq, event, eq->arg);
+}
+
+static bool goes_on(const struct mlx5vfio_eq *eq)
+{
+	return !eq->closed && eq->dev->state == DEVICE_LIVE;
+}
+
+static void tell_overrun(struct mlx5vfio_eq *eq)
+{
+	const struct mlx5vfio_event event = { .type = MLX5VFIO_EVENT_QUEUE_OVERRUN };
+
+	eq->overrun = true;
+	tell_watch(eq, false);
+	hand_out(eq, &event);
+}
+
+/* Empty: the interrupt is taken back first, so that the one that arming may bring is not lost. */
+static void wait_for_more(struct mlx5vfio_eq *eq)
+{
+	eventfd_t count;
+
+	eventfd_read(eq->verbs.fd, &count);
+	ring_arm(&eq->ring);
+}
+
+static void drain(struct mlx5vfio_eq *eq)
+{
+	struct mlx5vfio_event event;
+	unsigned left = eq->budget;
+
+	while (left && ring_next(&eq->ring, &event)) {
+		left--;
+		hand_out(eq, &event);
+		if (!goes_on(eq))
+			return;
+	}
+	if (!left)
+		ring_update(&eq->ring);
+	else if (ring_overrun(&eq->ring))
+		tell_overrun(eq);
+	else
+		wait_for_more(eq);
+}
+
+static struct mlx5vfio_eq *find(const struct mlx5vfio *dev, int fd)
+{
+	struct mlx5vfio_eq *eq = dev->eqs;
+
+	while (eq && eq->verbs.fd != fd)
+		eq = eq->next;
+	return eq;
+}
+
+bool eq_process(struct mlx5vfio *dev, int fd, int revents)
+{
+	struct mlx5vfio_eq *eq = find(dev, fd);
+
+	if (!eq)
+		return false;
+	if (dev->state != DEVICE_LIVE || eq->busy || !eq->watching || !revents)
+		return true;
+	eq->busy = true;
+	drain(eq);
+	eq->busy = false;
+	if (eq->closed)
+		free(eq);
+	return true;
+}
+
+int eq_pollfds(const struct mlx5vfio *dev, struct pollfd *fds, int n)
+{
+	const struct mlx5vfio_eq *eq;
+	int count = 0;
+
+	for (eq = dev->eqs; eq; eq = eq->next) {
+		if (!eq->watching)
+			continue;
+		if (count < n)
+			fds[count] = (struct pollfd){ .fd = eq->verbs.fd, .events = POLLIN };
+		count++;
+	}
+	return count;
+}
+
+uint32_t mlx5vfio_eq_number(const struct mlx5vfio_eq *eq)
+{
+	return eq->verbs.number;
+}
+
+struct mlx5vfio *mlx5vfio_eq_device(const struct mlx5vfio_eq *eq)
+{
+	return eq->dev;
+}

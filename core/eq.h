@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The event queues of a device, as its other files see them. */
+#ifndef CORE_EQ_H
+#define CORE_EQ_H
+
+#include <poll.h>
+#include <stdbool.h>
+
+struct mlx5vfio;
+
+/* Is this the fd of one of the device's queues? Then it is processed. */
+bool eq_process(struct mlx5vfio *dev, int fd, int revents);
+
+/* Tells the loop which queues are to be watched: all of a live device, none of another. */
+void eq_watch_all(struct mlx5vfio *dev);
+
+/* Closes what is still open, before the device is detached or closed. */
+void eq_close_all(struct mlx5vfio *dev);
+
+/* The same when the loop is gone and must not be touched. */
+void eq_forget_all(struct mlx5vfio *dev);
+
+/* Writes the pollfds of the queues, as mlx5vfio_pollfds() does; returns how many there are. */
+int eq_pollfds(const struct mlx5vfio *dev, struct pollfd *fds, int n);
+
+#endif
