@@ -19,6 +19,7 @@ void close_unwatch(struct mlx5vfio *dev)
 /* Everything that can fail comes before the first thing that cannot be taken back. */
 int mlx5vfio_close(struct mlx5vfio *dev)
 {
+	struct verbs_eq *queues;
 	int err;
 
 	if (!dev)
@@ -33,11 +34,11 @@ int mlx5vfio_close(struct mlx5vfio *dev)
 		close_forget(dev);
 		return err;
 	}
-	eq_close_all(dev);
+	queues = eq_hand_over(dev);
 	dev->state = DEVICE_CLOSING;
 	registry_remove(dev);
 	schedule_stop(dev);
-	closer_go(dev->closer);
+	closer_go(dev->closer, queues);
 	return 0;
 }
 

@@ -18,6 +18,7 @@ enum order { ORDER_WAIT, ORDER_CLOSE, ORDER_QUIT };
 
 struct closer {
 	struct ibv_context *ctx;
+	struct verbs_eq *queues;
 	bool dead;
 	int fd;
 	pthread_mutex_t lock;
@@ -63,6 +64,23 @@ static void yield_to_everybody(void)
 	pthread_setschedparam(pthread_self(), SCHED_IDLE, &none);
 }
 
+/*
+ * The command that destroys a queue never returns on a dead device: the kernel's part goes with
+ * the ctx.
+ */
+static void end_queues(struct closer *closer)
+{
+	struct verbs_eq *queue;
+
+	while ((queue = closer->queues)) {
+		closer->queues = queue->next;
+		if (closer->dead)
+			free(queue);
+		else
+			verbs_eq_destroy(queue);
+	}
+}
+
 static void *closer_main(void *arg)
 {
 	struct closer *closer = arg;
@@ -71,6 +89,7 @@ static void *closer_main(void *arg)
 	if (closer_wait(closer) == ORDER_CLOSE) {
 		if (closer->dead)
 			yield_to_everybody();
+		end_queues(closer);
 		error = verbs_close(closer->ctx);
 		pthread_mutex_lock(&closer->lock);
 		closer->error = error;
@@ -148,8 +167,9 @@ static void give_order(struct closer *closer, enum order order)
 	pthread_mutex_unlock(&closer->lock);
 }
 
-void closer_go(struct closer *closer)
+void closer_go(struct closer *closer, struct verbs_eq *queues)
 {
+	closer->queues = queues;
 	give_order(closer, ORDER_CLOSE);
 }
 

@@ -6,6 +6,7 @@
 #include <stdbool.h>
 
 struct ibv_context;
+struct verbs_eq;
 struct closer;
 
 /*
@@ -17,7 +18,8 @@ int closer_new(struct ibv_context *ctx, bool dead, struct closer **closer);
 /* An fd that becomes readable when ctx is closed. */
 int closer_fd(const struct closer *closer);
 
-void closer_go(struct closer *closer);
+/* queues, linked by their next, are destroyed before the ctx is closed. */
+void closer_go(struct closer *closer, struct verbs_eq *queues);
 
 /* Is ctx closed? Then *error is 0 or a negative errno. */
 bool closer_done(struct closer *closer, int *error);

@@ -22,14 +22,13 @@
 
 struct mlx5vfio_eq {
 	struct mlx5vfio *dev;
-	struct verbs_eq verbs;
+	struct verbs_eq *verbs; /* NULL when closed */
 	struct ring ring;
 	mlx5vfio_event_fn *on_event;
 	void *arg;
 	unsigned budget;
 	bool watching;
-	bool busy;   /* on the stack: memory stays until it returns */
-	bool closed; /* nothing is called any more */
+	bool busy; /* on the stack: memory stays until it returns */
 	bool overrun;
 	struct mlx5vfio_eq *next;
 };
@@ -42,7 +41,7 @@ static int tell_watch(struct mlx5vfio_eq *eq, bool want)
 	if (want == eq->watching)
 		return 0;
 	if (dev->ops)
-		err = dev->ops->watch(dev->loop, eq->verbs.fd, want ? POLLIN : 0);
+		err = dev->ops->watch(dev->loop, eq->verbs->fd, want ? POLLIN : 0);
 	if (!err || !want)
 		eq->watching = want;
 	return err;
@@ -70,20 +69,21 @@ static int check(const struct mlx5vfio *dev, const struct mlx5vfio_eq_attr *attr
 static int start(struct mlx5vfio_eq *eq, const struct mlx5vfio_eq_attr *attr)
 {
 	unsigned log_size = attr->log_size ? attr->log_size : DEFAULT_LOG_SIZE;
-	int err = verbs_eq_create(eq->dev->ctx, log_size, attr->events, &eq->verbs);
+	int err;
 
-	if (err)
-		return err;
+	eq->verbs = verbs_eq_create(eq->dev->ctx, log_size, attr->events);
+	if (!eq->verbs)
+		return -errno;
 	eq->ring = (struct ring){
-		.entries = eq->verbs.entries,
+		.entries = eq->verbs->entries,
 		.log_size = log_size,
-		.number = eq->verbs.number,
-		.uar = eq->verbs.uar_page,
+		.number = eq->verbs->number,
+		.uar = eq->verbs->uar_page,
 	};
 	ring_init(&eq->ring, attr->events);
 	err = tell_watch(eq, true);
 	if (err)
-		verbs_eq_destroy(&eq->verbs);
+		verbs_eq_destroy(eq->verbs);
 	else
 		ring_arm(&eq->ring);
 	return err;
@@ -114,30 +114,42 @@ struct mlx5vfio_eq *mlx5vfio_eq_open(struct mlx5vfio *dev, const struct mlx5vfio
 	return eq;
 }
 
-/*
- * A device that does not answer would hold us for ever: what it has of the queue goes with the
- * ctx.
- */
-static void end(struct mlx5vfio_eq *eq)
+/* The loop's and our side of it; the device's side is returned. */
+static struct verbs_eq *take_apart(struct mlx5vfio_eq *eq)
 {
-	eq->closed = true;
-	if (eq->dev->state == DEVICE_LIVE)
-		verbs_eq_destroy(&eq->verbs);
+	struct verbs_eq *verbs = eq->verbs;
+	struct mlx5vfio_eq **link;
+
+	for (link = &eq->dev->eqs; *link != eq; link = &(*link)->next)
+		;
+	*link = eq->next;
+	eq->verbs = NULL;
 	if (!eq->busy)
 		free(eq);
+	return verbs;
+}
+
+/*
+ * A device that does not answer would hold us for ever: what the kernel and libmlx5 have of the
+ * queue goes with the ctx.
+ */
+static void destroy(struct verbs_eq *verbs, bool alive)
+{
+	if (alive)
+		verbs_eq_destroy(verbs);
+	else
+		free(verbs);
 }
 
 void mlx5vfio_eq_close(struct mlx5vfio_eq *eq)
 {
-	struct mlx5vfio_eq **link;
+	bool alive;
 
-	if (!eq || eq->closed)
+	if (!eq || !eq->verbs)
 		return;
+	alive = eq->dev->state == DEVICE_LIVE;
 	tell_watch(eq, false);
-	for (link = &eq->dev->eqs; *link != eq; link = &(*link)->next)
-		;
-	*link = eq->next;
-	end(eq);
+	destroy(take_apart(eq), alive);
 }
 
 void eq_close_all(struct mlx5vfio *dev)
@@ -148,12 +160,23 @@ void eq_close_all(struct mlx5vfio *dev)
 
 void eq_forget_all(struct mlx5vfio *dev)
 {
-	struct mlx5vfio_eq *eq;
+	while (dev->eqs)
+		destroy(take_apart(dev->eqs), dev->state == DEVICE_LIVE);
+}
 
-	while ((eq = dev->eqs)) {
-		dev->eqs = eq->next;
-		end(eq);
+struct verbs_eq *eq_hand_over(struct mlx5vfio *dev)
+{
+	struct verbs_eq *queues = NULL;
+
+	while (dev->eqs) {
+		struct verbs_eq *verbs;
+
+		tell_watch(dev->eqs, false);
+		verbs = take_apart(dev->eqs);
+		verbs->next = queues;
+		queues = verbs;
 	}
+	return queues;
 }
 
 static void hand_out(struct mlx5vfio_eq *eq, const struct mlx5vfio_event *event)
@@ -164,7 +187,7 @@ static void hand_out(struct mlx5vfio_eq *eq, const struct mlx5vfio_event *event)
 
 static bool goes_on(const struct mlx5vfio_eq *eq)
 {
-	return !eq->closed && eq->dev->state == DEVICE_LIVE;
+	return eq->verbs && eq->dev->state == DEVICE_LIVE;
 }
 
 static void tell_overrun(struct mlx5vfio_eq *eq)
@@ -181,7 +204,7 @@ static void wait_for_more(struct mlx5vfio_eq *eq)
 {
 	eventfd_t count;
 
-	eventfd_read(eq->verbs.fd, &count);
+	eventfd_read(eq->verbs->fd, &count);
 	ring_arm(&eq->ring);
 }
 
@@ -208,7 +231,7 @@ static struct mlx5vfio_eq *find(const struct mlx5vfio *dev, int fd)
 {
 	struct mlx5vfio_eq *eq = dev->eqs;
 
-	while (eq && eq->verbs.fd != fd)
+	while (eq && eq->verbs->fd != fd)
 		eq = eq->next;
 	return eq;
 }
@@ -224,7 +247,7 @@ bool eq_process(struct mlx5vfio *dev, int fd, int revents)
 	eq->busy = true;
 	drain(eq);
 	eq->busy = false;
-	if (eq->closed)
+	if (!eq->verbs)
 		free(eq);
 	return true;
 }
@@ -238,7 +261,7 @@ int eq_pollfds(const struct mlx5vfio *dev, struct pollfd *fds, int n)
 		if (!eq->watching)
 			continue;
 		if (count < n)
-			fds[count] = (struct pollfd){ .fd = eq->verbs.fd, .events = POLLIN };
+			fds[count] = (struct pollfd){ .fd = eq->verbs->fd, .events = POLLIN };
 		count++;
 	}
 	return count;
@@ -246,7 +269,7 @@ int eq_pollfds(const struct mlx5vfio *dev, struct pollfd *fds, int n)
 
 uint32_t mlx5vfio_eq_number(const struct mlx5vfio_eq *eq)
 {
-	return eq->verbs.number;
+	return eq->verbs->number;
 }
 
 struct mlx5vfio *mlx5vfio_eq_device(const struct mlx5vfio_eq *eq)

@@ -7,6 +7,7 @@
 #include <stdbool.h>
 
 struct mlx5vfio;
+struct verbs_eq;
 
 /* Is this the fd of one of the device's queues? Then it is processed. */
 bool eq_process(struct mlx5vfio *dev, int fd, int revents);
@@ -14,8 +15,11 @@ bool eq_process(struct mlx5vfio *dev, int fd, int revents);
 /* Tells the loop which queues are to be watched: all of a live device, none of another. */
 void eq_watch_all(struct mlx5vfio *dev);
 
-/* Closes what is still open, before the device is detached or closed. */
+/* Closes what is still open, before the device is detached. */
 void eq_close_all(struct mlx5vfio *dev);
+
+/* Closes it without a command: the device's side is returned, linked, for somebody to destroy. */
+struct verbs_eq *eq_hand_over(struct mlx5vfio *dev);
 
 /* The same when the loop is gone and must not be touched. */
 void eq_forget_all(struct mlx5vfio *dev);

@@ -2,6 +2,8 @@
 /* All that mlx5vfio asks of libmlx5, behind one calling convention. */
 #include <endian.h>
 #include <errno.h>
+#include <stdbool.h>
+#include <stdlib.h>
 #include <string.h>
 #include <infiniband/mlx5dv.h>
 
@@ -76,43 +78,48 @@ static struct mlx5dv_devx_eq *create_eq(struct ibv_context *ctx, unsigned log_si
 	return created;
 }
 
-int verbs_eq_create(struct ibv_context *ctx, unsigned log_size, uint64_t events,
+static bool acquire(struct ibv_context *ctx, unsigned log_size, uint64_t events,
 		    struct verbs_eq *eq)
 {
-	int err;
-
-	errno = 0;
-	*eq = (struct verbs_eq){ .vector = mlx5dv_devx_alloc_msi_vector(ctx) };
+	eq->vector = mlx5dv_devx_alloc_msi_vector(ctx);
 	if (!eq->vector)
-		goto fail;
+		return false;
 	eq->uar = mlx5dv_devx_alloc_uar(ctx, MLX5DV_UAR_ALLOC_TYPE_NC);
 	if (!eq->uar)
-		goto fail_vector;
+		return false;
 	eq->eq = create_eq(ctx, log_size, events, eq);
-	if (!eq->eq)
-		goto fail_uar;
-	eq->fd = eq->vector->fd;
-	eq->entries = eq->eq->vaddr;
-	eq->uar_page = eq->uar->base_addr;
-	return 0;
+	return eq->eq != NULL;
+}
 
-fail_uar:
-	err = errno;
-	mlx5dv_devx_free_uar(eq->uar);
+struct verbs_eq *verbs_eq_create(struct ibv_context *ctx, unsigned log_size, uint64_t events)
+{
+	struct verbs_eq *eq = calloc(1, sizeof(*eq));
+	int err;
+
+	if (!eq)
+		return NULL;
+	errno = 0;
+	if (acquire(ctx, log_size, events, eq)) {
+		eq->fd = eq->vector->fd;
+		eq->entries = eq->eq->vaddr;
+		eq->uar_page = eq->uar->base_addr;
+		return eq;
+	}
+	err = errno ? errno : EIO;
+	verbs_eq_destroy(eq);
 	errno = err;
-fail_vector:
-	err = errno;
-	mlx5dv_devx_free_msi_vector(eq->vector);
-	errno = err;
-fail:
-	return errno ? -errno : -EIO;
+	return NULL;
 }
 
 void verbs_eq_destroy(struct verbs_eq *eq)
 {
-	mlx5dv_devx_destroy_eq(eq->eq);
-	mlx5dv_devx_free_uar(eq->uar);
-	mlx5dv_devx_free_msi_vector(eq->vector);
+	if (eq->eq)
+		mlx5dv_devx_destroy_eq(eq->eq);
+	if (eq->uar)
+		mlx5dv_devx_free_uar(eq->uar);
+	if (eq->vector)
+		mlx5dv_devx_free_msi_vector(eq->vector);
+	free(eq);
 }
 
 int verbs_open(const char *pci_name, uint32_t flags, struct ibv_context **ctx)

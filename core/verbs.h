@@ -31,13 +31,13 @@ struct verbs_eq {
 	struct mlx5dv_devx_msi_vector *vector;
 	struct mlx5dv_devx_uar *uar;
 	struct mlx5dv_devx_eq *eq;
+	struct verbs_eq *next; /* for whoever owns it */
 };
 
-/* Executes a command. events: a bit for each event type. 0 or a negative errno. */
-int verbs_eq_create(struct ibv_context *ctx, unsigned log_size, uint64_t events,
-		    struct verbs_eq *eq);
+/* Executes a command. events: a bit for each event type. NULL with errno. */
+struct verbs_eq *verbs_eq_create(struct ibv_context *ctx, unsigned log_size, uint64_t events);
 
-/* Executes a command. The fd is closed. */
+/* Executes a command and frees eq. The fd is closed. */
 void verbs_eq_destroy(struct verbs_eq *eq);
 
 /* Opens a device; 0 or a negative errno, -ENODEV when libmlx5 gives no reason. */

@@ -95,6 +95,8 @@ struct eq {
 	uint32_t uar, entries;
 	uint64_t events;             /* bit mask of event types */
 	uint32_t producer, consumer; /* count entries, never wrapped to the queue */
+	bool uncertain;              /* a doorbell may have been lost: more may be consumed */
+	bool shared;                 /* another queue rang the same doorbells since our last arm */
 	uint64_t quiet_since;        /* last change, for lost arms */
 	uint32_t rescued_at;         /* producer at the last rescue */
 	uint64_t pages[];

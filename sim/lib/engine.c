@@ -209,18 +209,31 @@ bool engine_start(void)
 }
 
 /*
+ * exit() may have been called by a signal handler in the midst of one of our calls. By trying, because
+ * sanitizers do not know the lock with a time limit on the monotonic clock.
+ */
+static bool lock_with_patience(void)
+{
+	const struct timespec pause = { .tv_nsec = NS_PER_MS };
+	uint64_t until = clock_now() + NS_PER_S;
+
+	while (pthread_mutex_trylock(&lock)) {
+		if (clock_now() >= until)
+			return false;
+		real()->nanosleep(&pause, NULL);
+	}
+	return true;
+}
+
+/*
  * With no device open the thread is ended in good order, so that a leak checker finds nothing. Else
  * it must go on: what runs after us may still close a device.
  */
 __attribute__((destructor)) static void finish(void)
 {
-	uint64_t until = clock_now() + NS_PER_S;
-	const struct timespec patience = { .tv_sec = (time_t)(until / NS_PER_S),
-					   .tv_nsec = (long)(until % NS_PER_S) };
 	bool stop = true;
 
-	/* exit() may have been called by a signal handler in the midst of one of our calls. */
-	if (!running || pthread_mutex_clocklock(&lock, CLOCK_MONOTONIC, &patience))
+	if (!running || !lock_with_patience())
 		return;
 	for (struct device *dev = devices_begin(); dev < devices_end(); dev++) {
 		if (!dev->open)

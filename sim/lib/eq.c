@@ -129,6 +129,9 @@ void eq_destroy(struct device *dev, struct eq *eq)
 {
 	/* The last doorbell was rung before the command. */
 	eq_doorbells(dev, clock_now());
+	for (unsigned i = 1; i < MAX_EQS; i++)
+		if (dev->eqs[i] && dev->eqs[i]->uar == eq->uar)
+			dev->eqs[i]->shared = true;
 	dev->eqs[eq->number] = NULL;
 	free(eq);
 }
@@ -214,7 +217,7 @@ void eq_post(struct device *dev, struct eq *eq, enum event_type type, uint8_t su
 {
 	if (eq->broken)
 		return;
-	if (eq_backlog(eq) >= eq->entries) {
+	if (eq_backlog(eq) >= eq->entries && !eq->uncertain) {
 		declare_overrun(dev, eq);
 		return;
 	}
@@ -251,6 +254,22 @@ static bool consume(struct device *dev, struct eq *eq, uint32_t counter, bool ar
 	return ahead != 0;
 }
 
+/* What was seen may have overwritten the doorbell of any other queue on the page. */
+static void note_doorbell(struct device *dev, struct eq *eq)
+{
+	for (unsigned i = 1; i < MAX_EQS; i++)
+		if (dev->eqs[i] && dev->eqs[i]->uar == eq->uar)
+			dev->eqs[i]->uncertain = dev->eqs[i] != eq;
+}
+
+static bool shares_doorbell(const struct device *dev, const struct eq *eq)
+{
+	for (unsigned i = 1; i < MAX_EQS; i++)
+		if (dev->eqs[i] && dev->eqs[i] != eq && dev->eqs[i]->uar == eq->uar)
+			return true;
+	return false;
+}
+
 static bool take_doorbell(struct device *dev, size_t offset, bool arm, uint64_t now)
 {
 	uint32_t value = register_take(dev, offset, DOORBELL_EMPTY);
@@ -264,7 +283,10 @@ static bool take_doorbell(struct device *dev, size_t offset, bool arm, uint64_t 
 		violation(dev, "doorbell for event queue %u, which does not exist", value >> 24);
 		return false;
 	}
+	note_doorbell(dev, eq);
 	news = consume(dev, eq, value & COUNTER_MASK, arm);
+	if (arm)
+		eq->shared = shares_doorbell(dev, eq);
 	if (arm && !eq->armed) {
 		eq->armed = true;
 		news = true;
@@ -293,14 +315,6 @@ void eq_doorbells(struct device *dev, uint64_t now)
 	doorbells(dev, now);
 }
 
-static bool shares_doorbell(const struct device *dev, const struct eq *eq)
-{
-	for (unsigned i = 1; i < MAX_EQS; i++)
-		if (dev->eqs[i] && dev->eqs[i] != eq && dev->eqs[i]->uar == eq->uar)
-			return true;
-	return false;
-}
-
 /*
  * Two queues on one page write one register, and in plain memory one arm can overwrite the other. A
  * queue that stays unarmed with entries in it gets one interrupt that nobody asked for; the program
@@ -310,7 +324,7 @@ static void rescue_lost_arm(struct device *dev, struct eq *eq, uint64_t now)
 {
 	if (eq->armed || eq->broken || !eq_backlog(eq) || eq->rescued_at == eq->producer)
 		return;
-	if (now - eq->quiet_since < RESCUE_AFTER || !shares_doorbell(dev, eq))
+	if (now - eq->quiet_since < RESCUE_AFTER || !(eq->shared || shares_doorbell(dev, eq)))
 		return;
 	eq->rescued_at = eq->producer;
 	interrupt_raise(dev, eq->vector);

@@ -148,6 +148,26 @@ static int check_map(struct container *container, const struct vfio_iommu_type1_
 	return memory_exists(map->vaddr, map->size) ? 0 : -EFAULT;
 }
 
+struct bad_request {
+	const char *what;
+	uint64_t iova, size;
+};
+
+static void report_bad_request(struct device *dev, void *arg)
+{
+	const struct bad_request *bad = arg;
+
+	violation(dev, "bad DMA %s: iova 0x%llx, size 0x%llx", bad->what,
+		  (unsigned long long)bad->iova, (unsigned long long)bad->size);
+}
+
+/* A mistake of the program, told for each device in the container. */
+static int refuse(struct container *container, struct bad_request bad, int error)
+{
+	container_visit(container, report_bad_request, &bad);
+	return error;
+}
+
 static bool make_room(struct container *container)
 {
 	size_t room = container->room ? container->room * 2 : 64;
@@ -182,8 +202,11 @@ int iommu_map(struct container *container, void *arg)
 	bool fail = false;
 	size_t at;
 
-	if (error)
+	if (error == -ENOSPC)
 		return error;
+	if (error)
+		return refuse(container, (struct bad_request){ "map", asked->iova, asked->size },
+			      error);
 	container->mapped += asked->size;
 	container_visit(container, ask_map_fault, &fail);
 	if (fail || !make_room(container)) {
@@ -238,6 +261,14 @@ static bool cuts_a_map(struct container *container, uint64_t first, uint64_t las
 	return map && map->iova + (map->size - 1) != last;
 }
 
+static bool bad_unmap(struct container *container, const struct vfio_iommu_type1_dma_unmap *asked)
+{
+	uint64_t last = asked->iova + (asked->size - 1);
+
+	return asked->flags || !asked->size || (asked->size | asked->iova) & (IOMMU_PAGE - 1) ||
+	       last < asked->iova || cuts_a_map(container, asked->iova, last);
+}
+
 int iommu_unmap(struct container *container, void *arg)
 {
 	struct vfio_iommu_type1_dma_unmap *asked = arg;
@@ -250,9 +281,9 @@ int iommu_unmap(struct container *container, void *arg)
 		asked->size = remove_maps(container, 0, container->count);
 		return 0;
 	}
-	if (asked->flags || !asked->size || (asked->size | asked->iova) & (IOMMU_PAGE - 1) ||
-	    last < asked->iova || cuts_a_map(container, asked->iova, last))
-		return -EINVAL;
+	if (bad_unmap(container, asked))
+		return refuse(container, (struct bad_request){ "unmap", asked->iova, asked->size },
+			      -EINVAL);
 	from = to = position(container, asked->iova);
 	while (to < container->count && container->maps[to].iova <= last)
 		to++;
