@@ -12,8 +12,8 @@
  *  - All calls about one device are made on the thread that runs its loop. Different devices may
  *    live on different threads.
  *  - Times are milliseconds of CLOCK_MONOTONIC unless a name says otherwise.
- *  - The libraries print nothing, with one exception: a device that dies while no .health handler
- * is set is told in one line on stderr.
+ *  - The libraries print nothing but one line on stderr each when a device dies while no .health
+ *    handler is set, and when the kernel asks for one back while no .removal handler is set.
  */
 #ifndef MLX5VFIO_CORE_H
 #define MLX5VFIO_CORE_H
@@ -77,10 +77,10 @@ struct mlx5vfio_handlers {
 	 */
 	void (*health)(struct mlx5vfio *dev, const struct mlx5vfio_health *health, void *arg);
 	/*
-	 * mlx5dv_vfio_process_events() failed, or the loop cannot watch the fd (-EBADF: it was
-	 * closed under us; -EIO: the loop reports an error on it). error is a negative errno. Once
-	 * per change of error, not once per retry; retries go on by themselves, except after
-	 * -EBADF.
+	 * mlx5dv_vfio_process_events() failed (-EIO also where libmlx5 gave no reason), or the loop
+	 * cannot watch the fd (-EBADF: it was closed under us; -EIO: the loop reports an error on
+	 * it). error is a negative errno. Once per change of error, not once per retry; retries go
+	 * on by themselves, except after -EBADF.
 	 */
 	void (*error)(struct mlx5vfio *dev, int error, void *arg);
 	/* The kernel asks for the device back: detach and close it. Once. */
@@ -119,7 +119,8 @@ MLX5VFIO_API void mlx5vfio_detach(struct mlx5vfio *dev);
 
 /*
  * Frees dev after its loop was destroyed without a detach, which is a mistake, without touching the
- * loop. .detached is called from inside. Not for use while the loop exists. NULL is ignored.
+ * loop. .detached is called from inside. Not for use while the loop exists, and before the ctx is
+ * closed. NULL is ignored.
  */
 MLX5VFIO_API void mlx5vfio_forget(struct mlx5vfio *dev);
 
@@ -133,9 +134,9 @@ MLX5VFIO_API void mlx5vfio_set_handlers(struct mlx5vfio *dev,
 
 /*
  * The period of the health tick in milliseconds, 10 to 3600000; default MLX5VFIO_DEFAULT_INTERVAL.
- * 0 stops the tick: a device that dies is then noticed only when an event arrives. Ticks of all
- * devices with the same period fall together. Returns 0, or -EINVAL for any other value (nothing
- * changes).
+ * 0 stops the tick: a device that dies is then noticed only when an event arrives, and removal
+ * requests and PCI errors are not noticed at all. Ticks of all devices with the same period fall
+ * together. Returns 0, or -EINVAL for any other value (nothing changes).
  */
 MLX5VFIO_API int mlx5vfio_set_interval(struct mlx5vfio *dev, int ms);
 
@@ -143,8 +144,9 @@ MLX5VFIO_API int mlx5vfio_set_interval(struct mlx5vfio *dev, int ms);
 #define MLX5VFIO_DEFAULT_INTERVAL 500
 
 /*
- * Whether the device keeps its loop alive (it does at first). Idempotent, no counting. Returns 0 or
- * -ENOTSUP where the loop has no such notion (libevent, a loop without .keepalive).
+ * Whether the device keeps its loop alive (it does at first). Idempotent, no counting. Returns 0
+ * or -ENOTSUP where the loop has no such notion (libevent, a loop without .keepalive), -EINVAL for
+ * NULL. A device that died keeps nothing alive: it is on the loop no more.
  */
 MLX5VFIO_API int mlx5vfio_ref(struct mlx5vfio *dev);
 MLX5VFIO_API int mlx5vfio_unref(struct mlx5vfio *dev);
@@ -158,8 +160,8 @@ MLX5VFIO_API int mlx5vfio_set_guard(struct mlx5vfio *dev, bool on);
 
 /*
  * Reads the health registers now. A fault found here is also delivered through .health, on the
- * loop's next turn. Returns 0, -ENOTSUP when the device is not guarded, -EBADF when its ctx was
- * closed, -EINVAL for NULL; on failure *out is zero.
+ * loop's next turn. Returns 0, -ENOTSUP when the device is not guarded or is closing, -EBADF when
+ * its ctx was closed, -EINVAL for NULL; on failure *out is zero.
  */
 MLX5VFIO_API int mlx5vfio_get_health(struct mlx5vfio *dev, struct mlx5vfio_health *out);
 
@@ -218,9 +220,9 @@ MLX5VFIO_API int mlx5vfio_check(const char *pci_name, char *why, size_t why_size
  * Detaches now and closes the ctx on a helper thread, which can take minutes for a dead device.
  * When that is done .closed is called from the loop, then .detached. Until then the device keeps
  * its loop alive as before; of the functions of this library only mlx5vfio_detach() may be called
- * for it (nobody is told of the end then), mlx5vfio_ref() and mlx5vfio_unref(), and
- * mlx5vfio_process() by whoever runs the loop. The end of the process does not wait for the
- * thread.
+ * for it (nobody is told of the end then), mlx5vfio_ref() and mlx5vfio_unref(), and what runs the
+ * loop: mlx5vfio_process(), mlx5vfio_pollfds(), mlx5vfio_timeout_ms(). The end of the process does
+ * not wait for the thread.
  *
  * Nothing else may use the ctx any more. Returns 0, -EINVAL for NULL, -EALREADY when it is closing
  * already, or the reason why there can be no thread (-EAGAIN, -ENOMEM, -EMFILE): then nothing has
@@ -233,8 +235,11 @@ MLX5VFIO_API int mlx5vfio_close(struct mlx5vfio *dev);
  * All functions are called on the loop's thread, from inside a call of this library.
  */
 struct mlx5vfio_loop_ops {
-	const char *name;
-	/* Watch fd for events (POLLIN), level-triggered; 0 stops. Returns 0 or a negative errno. */
+	const char *name; /* for people */
+	/*
+	 * Watch fd for events (POLLIN), level-triggered; 0 stops, also when fd is closed already.
+	 * There may be several fds. Returns 0 or a negative errno.
+	 */
 	int (*watch)(void *loop, int fd, int events);
 	/*
 	 * Run the one timer once, in timeout_ms from now (not from a cached time), replacing what
@@ -269,8 +274,8 @@ MLX5VFIO_API struct mlx5vfio *mlx5vfio_attach(struct ibv_context *ctx,
 /*
  * Tells that fd is ready with revents (bits of poll(2); POLLNVAL or POLLERR for a loop's error on
  * it), or with fd -1 that the timer fired. Handlers run from inside; afterwards dev may be gone if
- * one of them detached it. Early or needless calls do no harm. Returns 0, or -EINVAL for an fd that
- * is not watched.
+ * one of them detached it. Early or needless calls do no harm. Returns 0, or -EINVAL for NULL and
+ * for an fd that is not the device's.
  */
 MLX5VFIO_API int mlx5vfio_process(struct mlx5vfio *dev, int fd, int revents);
 

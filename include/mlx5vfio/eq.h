@@ -91,7 +91,7 @@ struct mlx5vfio_eq_attr {
  *
  * Returns NULL with errno EINVAL (NULL dev, attr or on_event, a size out of range, command or page
  * request events, which are libmlx5's), ENODEV (the device is dead or closing), ENOSPC (no vector
- * is free), ENOMEM, EREMOTEIO (the device refused), or the error of the loop's watch.
+ * is free), ENOMEM, EREMOTEIO or EIO (the device refused), or the error of the loop's watch.
  */
 MLX5VFIO_API struct mlx5vfio_eq *mlx5vfio_eq_open(struct mlx5vfio *dev,
 						  const struct mlx5vfio_eq_attr *attr,

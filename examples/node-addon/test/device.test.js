@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// A healthy device: opening and its failures, what it tells, callback scopes, closing.
+'use strict';
+
+const { pci, sleep, simulate, control, use } = require('./support');
+
+simulate(__filename);
+
+const assert = require('node:assert');
+const { once, EventEmitter } = require('node:events');
+const fs = require('node:fs');
+const { test } = require('node:test');
+
+const libuvs = () => new Set(fs.readFileSync('/proc/self/maps', 'utf8').match(/\S*\/libuv\S*/g));
+const libuvsBefore = libuvs();
+const mlx5vfio = require('..');
+
+test('uses the libuv of Node and no other', (t) => {
+  t.diagnostic(`libuv of the addon ${mlx5vfio.versions.uv}, of Node ${process.versions.uv}, ` +
+    `mapped: ${[...libuvs()].join(', ') || 'no libuv.so'}`);
+  assert.strictEqual(mlx5vfio.versions.uv, process.versions.uv);
+  assert.deepStrictEqual(libuvs(), libuvsBefore);
+  if (!process.config.variables.node_shared_libuv) {
+    assert.strictEqual(libuvs().size, 0);
+  }
+});
+
+test('says why a device cannot be opened', async () => {
+  const cases = [
+    ['0000:de:00.0', 'ENOENT', /^cannot open 0000:de:00.0: there is no such PCI device$/],
+    ['0000:af:00.0', 'ENODEV', /it is not an mlx5 device: its PCI ids are/],
+    ['b0:00', 'EINVAL', /the PCI name is malformed/],
+    ['x'.repeat(1000), 'EINVAL', /the PCI name is malformed/],
+    ['', 'EINVAL', /the PCI name is malformed/],
+  ];
+  for (const [name, code, message] of cases) {
+    await assert.rejects(mlx5vfio.open(name), { code, message });
+  }
+  await control('deny 0');
+  await assert.rejects(mlx5vfio.open(pci(0)), { code: 'EACCES', message: /no permission/ });
+  await control('heal 0');
+  await control('map-fail 0');
+  await assert.rejects(mlx5vfio.open(pci(0)), { code: 'ENOMEM', errno: -12 });
+});
+
+test('refuses arguments that make no sense', async () => {
+  await assert.rejects(mlx5vfio.open(), TypeError);
+  await assert.rejects(mlx5vfio.open(7), TypeError);
+  for (const interval of [-1, 5, 1.5, NaN, '20', 3600001]) {
+    await assert.rejects(mlx5vfio.open(pci(0), { interval }), RangeError);
+  }
+});
+
+test('a device has one owner', async (t) => {
+  const device = await use(t, 0);
+  await assert.rejects(mlx5vfio.open(pci(0)), { code: 'EBUSY' });
+});
+
+test('health and statistics are plain objects', async (t) => {
+  const device = await use(t, 0);
+  assert.ok(device instanceof EventEmitter && device instanceof mlx5vfio.Device);
+  assert.strictEqual(device.pciName, pci(0));
+  assert.strictEqual(device.guarded, true);
+
+  const health = device.health();
+  assert.strictEqual(health.fault, null);
+  assert.strictEqual(health.warning, false);
+  assert.match(health.firmware, /^\d+\.\d+\.\d{4}$/);
+  assert.strictEqual(health.assertVar.length, 5);
+
+  await control('page-request 0 4');
+  while (device.stats().wakeups === 0) {
+    await sleep(10);
+  }
+  for (const [name, value] of Object.entries(device.stats())) {
+    assert.ok(Number.isInteger(value) && value >= 0, name);
+  }
+});
+
+test('a promise resolved in a handler runs at once', async (t) => {
+  const device = await use(t, 0);
+  const order = [];
+  const done = new Promise((resolve) => {
+    device.once('health', () => {
+      setImmediate(() => { order.push('immediate'); resolve(); });
+      Promise.resolve().then(() => order.push('promise'));
+      process.nextTick(() => order.push('tick'));
+      order.push('handler');
+    });
+  });
+  await control('syndrome 0 7');
+  await done;
+  assert.deepStrictEqual(order, ['handler', 'tick', 'promise', 'immediate']);
+  await control('heal 0');
+});
+
+test('a warning comes and goes', async (t) => {
+  const device = await use(t, 0);
+  control('syndrome 0 0x10 0x1234');
+  const [warning] = await once(device, 'health');
+  assert.deepStrictEqual([warning.fault, warning.warning, warning.syndText, warning.extSynd],
+    [null, true, 'high temperature', 0x1234]);
+  control('syndrome 0 0');
+  const [cleared] = await once(device, 'health');
+  assert.strictEqual(cleared.warning, false);
+});
+
+test('the kernel asks for the device back', async (t) => {
+  const device = await use(t, 0);
+  control('remove-request 0');
+  await once(device, 'removal');
+});
+
+test('events that cannot be handled are an error, once', async (t) => {
+  const device = await use(t, 0);
+  let errors = 0;
+  device.on('error', () => errors++);
+  const first = new Promise((resolve) => { device.once('error', resolve); });
+  await control('fail 0 108 4'); // MANAGE_PAGES, once
+  await control('page-request 0 4');
+  const error = await first;
+  assert.match(error.code, /^E[A-Z]+$/);
+  assert.match(error.message, /^0000:b0:00.0: events are not handled for now: /);
+  await sleep(200);
+  assert.strictEqual(errors, 1);
+  await control('heal 0');
+});
+
+test('closing: once for all callers, its event, and nothing after it', async (t) => {
+  const device = await use(t, 0);
+  let events = 0;
+  device.on('close', () => events++);
+  const before = device.close();
+  assert.throws(() => device.health(), { code: 'EBADF' });
+  await Promise.all([before, device.close(), device.unref().ref().close()]);
+  await sleep(0);
+  assert.strictEqual(events, 1);
+  for (const call of ['health', 'stats']) {
+    assert.throws(() => device[call](), { code: 'EBADF', message: 'the device is closed' });
+  }
+  device.ref().unref();
+  await device.close();
+});
+
+test('a device closed in its own handler', async (t) => {
+  const device = await use(t, 0);
+  const closed = new Promise((resolve) => {
+    device.once('health', () => resolve(device.close()));
+  });
+  await control('syndrome 0 7');
+  await closed;
+  await control('heal 0');
+});
