@@ -167,11 +167,12 @@ $(SIM_BIN): $(BIN)/%: $(OBJ)/sim/%.o $(call obj,$(SIM_COMMON))
 	$(Q)$(link_program) -o $@ $^ -ldl -lpthread
 
 # ---- Programs ----------------------------------------------------------------------------------
-# A program is on the loop that its name has as a word (test_libev_x.c, libevent-echo.c), or on uv.
+# A program is on the loop that its name has as a word (test_libev_x.c, libevent-echo.c), or on uv; byo
+# brings its own.
 
-loop_of  = $(or $(firstword $(filter $(ALL_ADAPTERS),$(subst _, ,$(subst -, ,$(basename $(notdir $(1))))))),uv)
-built_in = $(foreach s,$(1),$(if $(filter $(ADAPTERS),$(call loop_of,$(s))),$(s)))
-libs_of  = $(LIB)/libmlx5vfio-$(call loop_of,$(1)).$(EXT) $(LIB)/libmlx5vfio.$(EXT)
+loop_of  = $(or $(firstword $(filter $(ALL_ADAPTERS) byo,$(subst _, ,$(subst -, ,$(basename $(notdir $(1))))))),uv)
+built_in = $(foreach s,$(1),$(if $(filter $(ADAPTERS) byo,$(call loop_of,$(s))),$(s)))
+libs_of  = $(patsubst %,$(LIB)/libmlx5vfio-%.$(EXT),$(filter-out byo,$(call loop_of,$(1)))) $(LIB)/libmlx5vfio.$(EXT)
 
 TOOL_SRC    := $(if $(filter uv,$(ADAPTERS)),$(wildcard tools/*.c))
 TOOL        := $(if $(TOOL_SRC),$(BIN)/mlx5vfio)

@@ -68,12 +68,6 @@ static struct watch *add_watch(struct host *host, int fd)
 	return watch;
 }
 
-static void stop_watch(struct host *host, struct watch *watch)
-{
-	balance(host, false, &watch->weak);
-	ev_io_stop(host->loop, &watch->io);
-}
-
 static int host_watch(void *loop, int fd, int events)
 {
 	struct host *host = loop;
@@ -85,19 +79,12 @@ static int host_watch(void *loop, int fd, int events)
 		watch = add_watch(host, fd);
 	if (!watch)
 		return events ? -ENOMEM : 0;
-	if (!events) {
-		stop_watch(host, watch);
-		return 0;
-	}
-	ev_io_start(host->loop, &watch->io);
-	balance(host, true, &watch->weak);
+	if (events)
+		ev_io_start(host->loop, &watch->io);
+	else
+		ev_io_stop(host->loop, &watch->io);
+	balance(host, events, &watch->weak);
 	return 0;
-}
-
-static void stop_timer(struct host *host)
-{
-	balance(host, false, &host->timer_weak);
-	ev_timer_stop(host->loop, &host->timer);
 }
 
 /* libev counts from the loop's cached time, which a long callback leaves behind the clock. */
@@ -105,13 +92,13 @@ static int host_timer(void *loop, int timeout_ms)
 {
 	struct host *host = loop;
 
-	stop_timer(host);
-	if (timeout_ms < 0)
-		return 0;
-	ev_now_update(host->loop);
-	ev_timer_set(&host->timer, timeout_ms / 1000., 0.);
-	ev_timer_start(host->loop, &host->timer);
-	balance(host, true, &host->timer_weak);
+	ev_timer_stop(host->loop, &host->timer);
+	if (timeout_ms >= 0) {
+		ev_now_update(host->loop);
+		ev_timer_set(&host->timer, timeout_ms / 1000., 0.);
+		ev_timer_start(host->loop, &host->timer);
+	}
+	balance(host, timeout_ms >= 0, &host->timer_weak);
 	return 0;
 }
 
@@ -146,8 +133,8 @@ static void host_release(void *loop)
 	struct watch *watch;
 
 	for (watch = host->watches; watch; watch = watch->next)
-		stop_watch(host, watch);
-	stop_timer(host);
+		host_watch(host, watch->io.fd, 0);
+	host_timer(host, -1);
 	host_discard(host);
 	if (dev)
 		mlx5vfio_released(dev);
