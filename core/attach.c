@@ -127,23 +127,30 @@ void mlx5vfio_released(struct mlx5vfio *dev)
 /* No handler but .detached from here on. */
 static void begin_detach(struct mlx5vfio *dev)
 {
-	if (dev->state == DEVICE_CLOSING)
-		close_forget(dev);
-	else
+	if (dev->state != DEVICE_CLOSING)
 		registry_remove(dev);
+	dev->closer = NULL;
 	dev->state = DEVICE_DETACHED;
 }
 
+/*
+ * The closer goes last: a loop may touch an fd once more when it lets go of it (libuv does), and with
+ * the closer its fd is closed, by another thread perhaps.
+ */
 void device_release(struct mlx5vfio *dev)
 {
+	struct closer *closer = dev->closer;
+
 	eq_close_all(dev);
-	if (dev->state == DEVICE_CLOSING)
+	if (closer)
 		close_unwatch(dev);
 	begin_detach(dev);
 	if (dev->ops)
 		dev->ops->release(dev->loop);
 	else
 		mlx5vfio_released(dev);
+	if (closer)
+		closer_drop(closer);
 }
 
 void mlx5vfio_detach(struct mlx5vfio *dev)
@@ -154,11 +161,16 @@ void mlx5vfio_detach(struct mlx5vfio *dev)
 
 void mlx5vfio_forget(struct mlx5vfio *dev)
 {
+	struct closer *closer;
+
 	if (!dev || dev->state == DEVICE_DETACHED)
 		return;
+	closer = dev->closer;
 	eq_forget_all(dev);
 	begin_detach(dev);
 	if (dev->ops && dev->ops->discard)
 		dev->ops->discard(dev->loop);
 	mlx5vfio_released(dev);
+	if (closer)
+		closer_drop(closer);
 }

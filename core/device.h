@@ -82,6 +82,7 @@ void health_tell(struct mlx5vfio *dev);
 
 /* notices.c: the kernel's wish to have the device back, and PCI errors. */
 void notices_read(struct mlx5vfio *dev);
+void notices_read_error(struct mlx5vfio *dev);
 bool notices_suspect(const struct mlx5vfio *dev);
 
 /* close.c */

@@ -15,27 +15,31 @@
 #define COUNTER_WAIT_MS 10
 
 /*
- * Looking costs microseconds on hardware. A call may wait instead until one check of libmlx5
- * settles when its next one comes: at once where that takes milliseconds, otherwise (a second at
- * most, for a device whose past is not known) when this many looks have been spent.
+ * Looking costs microseconds on hardware. When this many looks have been spent, the next call that
+ * needs one waits until one check of libmlx5 settles when its next one comes, together with all
+ * that would come within the horizon: milliseconds on a busy device, a second once where the
+ * device's past is not known.
  */
-#define SETTLE_MIN_MS     5
-#define SETTLE_MAX_MS     100
-#define CREDIT_MAX        20
-#define CREDIT_PER_SECOND 5
+#define CREDIT_MAX        10
+#define CREDIT_PER_SECOND 4
+#define HORIZON_MS        100
 
 /* NIC interface states, MLX5_NIC_IFC_* of the programmer's reference manual. */
 #define NIC_DISABLED 1
 #define NIC_RESET    7
 
-static void start(struct guard *guard)
+/*
+ * libmlx5 may have counted misses while nobody kept count: what is not known is the worst. It costs a
+ * call that comes before the counter's next move a wait for that.
+ */
+static void start(struct guard *guard, bool fresh)
 {
 	registers_sample(guard->bar, &guard->last);
 	guard->samples++;
 	guard->moved_at = clock_ms();
 	guard->counter_after = guard->last.counter;
 	guard->queue_page = guard->last.queue_page;
-	guard->misses = 0;
+	guard->misses = fresh ? 0 : MISSES_FATAL - 1;
 }
 
 void guard_init(struct guard *guard, bar_t bar, bool fresh)
@@ -46,7 +50,7 @@ void guard_init(struct guard *guard, bar_t bar, bool fresh)
 	else
 		throttle_init_unknown(&guard->throttle);
 	if (bar)
-		start(guard);
+		start(guard, fresh);
 }
 
 void guard_switch(struct guard *guard, bool on)
@@ -56,7 +60,7 @@ void guard_switch(struct guard *guard, bool on)
 	guard->on = on;
 	throttle_init_unknown(&guard->throttle);
 	if (on)
-		start(guard);
+		start(guard, false);
 }
 
 bool guard_active(const struct guard *guard)
@@ -127,14 +131,10 @@ static void refill_credit(struct guard *guard)
 /* How long a look may wait; 0 when it must be taken now or waiting gains nothing. */
 static int wait_before_look(struct guard *guard)
 {
-	uint64_t gain = throttle_gain(&guard->throttle, guard->call_from, SETTLE_MAX_MS);
-
 	refill_credit(guard);
-	if (guard->waited)
+	if (guard->credit || guard->waited)
 		return 0;
-	if (gain >= SETTLE_MIN_MS && gain <= SETTLE_MAX_MS)
-		return (int)gain;
-	return guard->credit ? 0 : (int)gain;
+	return (int)throttle_gain(&guard->throttle, guard->call_from, HORIZON_MS);
 }
 
 static enum guard_verdict put_off(struct guard *guard, int ms, int *wait_ms)

@@ -39,6 +39,7 @@ void health_fault(struct mlx5vfio *dev, enum mlx5vfio_fault fault)
 {
 	if (dev->state != DEVICE_LIVE)
 		return;
+	notices_read_error(dev);
 	dev->fault = notices_suspect(dev) ? MLX5VFIO_PCI_ERROR : fault;
 	dev->state = DEVICE_ENDED;
 }

@@ -31,13 +31,19 @@ static void tell_removal(struct mlx5vfio *dev)
 		      stderr);
 }
 
-/* May run .removal, and so end in a detached device. */
-void notices_read(struct mlx5vfio *dev)
+/* Also when something else than a tick has found a fault, which may be of this. */
+void notices_read_error(struct mlx5vfio *dev)
 {
 	if (arrived(dev->notices.error))
 		dev->suspect_until = clock_ms() + SUSPECT_MS;
-	else if (dev->suspect_until && clock_ms() >= dev->suspect_until)
+}
+
+/* May run .removal, and so end in a detached device. */
+void notices_read(struct mlx5vfio *dev)
+{
+	if (dev->suspect_until && clock_ms() >= dev->suspect_until)
 		dev->suspect_until = 0;
+	notices_read_error(dev);
 	if (arrived(dev->notices.removal))
 		tell_removal(dev);
 }

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The memory side of an event queue: entries that the device writes, doorbells that we ring. */
 #include <endian.h>
-#include <stdatomic.h>
 #include <string.h>
 
 #include "ring.h"
@@ -48,14 +47,12 @@ static uint8_t owner_at(const struct ring *ring, uint32_t index)
 	return index >> ring->log_size & 1;
 }
 
+/* What the entry says is read after its owner bit: acquire. */
 static bool is_written(const struct ring *ring, uint32_t index)
 {
-	const volatile uint8_t *owner = entry_at(ring, index) + ENTRY_OWNER;
-	bool written = (*owner & 1) == owner_at(ring, index);
+	const uint8_t *owner = entry_at(ring, index) + ENTRY_OWNER;
 
-	/* What the entry says is read after its owner bit. */
-	atomic_thread_fence(memory_order_acquire);
-	return written;
+	return (__atomic_load_n(owner, __ATOMIC_ACQUIRE) & 1) == owner_at(ring, index);
 }
 
 /*
@@ -153,9 +150,9 @@ static void ring_doorbell(struct ring *ring, unsigned offset)
 {
 	uint32_t value = (uint32_t)ring->number << 24 | (ring->consumer & COUNTER_MASK);
 
-	atomic_thread_fence(memory_order_seq_cst);
+	__sync_synchronize();
 	ring->uar[offset / sizeof(*ring->uar)] = htobe32(value);
-	atomic_thread_fence(memory_order_seq_cst);
+	__sync_synchronize();
 	ring->told = ring->consumer;
 }
 

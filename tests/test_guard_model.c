@@ -179,11 +179,11 @@ static struct outcome run(const struct scenario *scenario, uint64_t seconds, uin
 }
 
 static const struct scenario scenarios[] = {
-	{ "back to back", 0, 2000, true, THROTTLE_MARGIN_MS },
-	{ "100 us", 100, 2000, true, THROTTLE_MARGIN_MS },
-	{ "1 ms", 1000, 2000, true, THROTTLE_MARGIN_MS },
-	{ "10 ms", 10000, 2000, true, THROTTLE_MARGIN_MS },
-	{ "500 ms", 500000, 2000, true, THROTTLE_MARGIN_MS },
+	{ "back to back", 0, 10000, true, THROTTLE_MARGIN_MS },
+	{ "100 us", 100, 10000, true, THROTTLE_MARGIN_MS },
+	{ "1 ms", 1000, 10000, true, THROTTLE_MARGIN_MS },
+	{ "10 ms", 10000, 10000, true, THROTTLE_MARGIN_MS },
+	{ "500 ms", 500000, 10000, true, THROTTLE_MARGIN_MS },
 };
 
 #define SCENARIOS (int)(sizeof(scenarios) / sizeof(scenarios[0]))

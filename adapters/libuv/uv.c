@@ -23,10 +23,7 @@ struct host {
 
 static void set_reference(const struct host *host, uv_handle_t *handle)
 {
-	if (host->unreferenced)
-		uv_unref(handle);
-	else
-		uv_ref(handle);
+	(host->unreferenced ? uv_unref : uv_ref)(handle);
 }
 
 static void adopt(struct host *host, uv_handle_t *handle)
@@ -46,12 +43,43 @@ static void on_poll(uv_poll_t *poll, int status, int events)
 
 static void on_timer(uv_timer_t *timer)
 {
-	const struct host *host = timer->data;
-
-	mlx5vfio_process(host->dev, -1, 0);
+	mlx5vfio_process(((const struct host *)timer->data)->dev, -1, 0);
 }
 
-static int add_watch(struct host *host, int fd, struct watch **added)
+static void handle_gone(struct host *host)
+{
+	struct mlx5vfio *dev = host->dev;
+
+	if (--host->handles)
+		return;
+	free(host);
+	if (dev)
+		mlx5vfio_released(dev);
+}
+
+static void on_poll_closed(uv_handle_t *handle)
+{
+	struct host *host = handle->data;
+
+	free(handle);
+	handle_gone(host);
+}
+
+static void on_timer_closed(uv_handle_t *handle)
+{
+	handle_gone(handle->data);
+}
+
+/* A handle that was only stopped would touch its fd again when it is closed, whoever has it then. */
+static void remove_watch(struct watch **link)
+{
+	struct watch *watch = *link;
+
+	*link = watch->next;
+	uv_close((uv_handle_t *)&watch->poll, on_poll_closed);
+}
+
+static int add_watch(struct host *host, int fd)
 {
 	struct watch *watch = calloc(1, sizeof(*watch));
 	int err = watch ? uv_poll_init(host->loop, &watch->poll, fd) : -ENOMEM;
@@ -64,23 +92,24 @@ static int add_watch(struct host *host, int fd, struct watch **added)
 	watch->next = host->watches;
 	host->watches = watch;
 	adopt(host, (uv_handle_t *)&watch->poll);
-	*added = watch;
-	return 0;
+	err = uv_poll_start(&watch->poll, UV_READABLE, on_poll);
+	if (err)
+		remove_watch(&host->watches);
+	return err;
 }
 
 static int host_watch(void *loop, int fd, int events)
 {
 	struct host *host = loop;
-	struct watch *watch = host->watches;
-	int err = 0;
+	struct watch **link = &host->watches;
 
-	while (watch && watch->fd != fd)
-		watch = watch->next;
-	if (!events)
-		return watch ? uv_poll_stop(&watch->poll) : 0;
-	if (!watch)
-		err = add_watch(host, fd, &watch);
-	return err ? err : uv_poll_start(&watch->poll, UV_READABLE, on_poll);
+	if (events)
+		return add_watch(host, fd);
+	while (*link && (*link)->fd != fd)
+		link = &(*link)->next;
+	if (*link)
+		remove_watch(link);
+	return 0;
 }
 
 /* libuv counts from the loop's cached time, which a long callback leaves behind the clock. */
@@ -110,7 +139,7 @@ static int host_keepalive(void *loop, bool on)
 	return 0;
 }
 
-static void host_free(void *loop)
+static void host_discard(void *loop)
 {
 	struct host *host = loop;
 	struct watch *watch;
@@ -122,29 +151,16 @@ static void host_free(void *loop)
 	free(host);
 }
 
-static void on_closed(uv_handle_t *handle)
-{
-	struct host *host = handle->data;
-	struct mlx5vfio *dev = host->dev;
-
-	if (--host->handles)
-		return;
-	host_free(host);
-	if (dev)
-		mlx5vfio_released(dev);
-}
-
 static void host_release(void *loop)
 {
 	struct host *host = loop;
-	struct watch *watch;
 
-	for (watch = host->watches; watch; watch = watch->next)
-		uv_close((uv_handle_t *)&watch->poll, on_closed);
+	while (host->watches)
+		remove_watch(&host->watches);
 	if (host->timer.data)
-		uv_close((uv_handle_t *)&host->timer, on_closed);
+		uv_close((uv_handle_t *)&host->timer, on_timer_closed);
 	if (!host->handles)
-		host_free(host);
+		free(host);
 }
 
 static const struct mlx5vfio_loop_ops uv_ops = {
@@ -153,7 +169,7 @@ static const struct mlx5vfio_loop_ops uv_ops = {
 	.timer = host_timer,
 	.keepalive = host_keepalive,
 	.release = host_release,
-	.discard = host_free,
+	.discard = host_discard,
 };
 
 struct mlx5vfio *mlx5vfio_uv_attach(uv_loop_t *loop, struct ibv_context *ctx)

@@ -169,6 +169,7 @@ int run_heal(struct device *dev, struct request *req)
 	memset(&dev->faults, 0, sizeof(dev->faults));
 	dev->notices.offline_due = 0;
 	dev->rescan = dev->open;
+	eq_doubt_arms(dev);
 	registers_publish(dev);
 	return tree_restore(dev);
 }

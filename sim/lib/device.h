@@ -96,7 +96,7 @@ struct eq {
 	uint64_t events;             /* bit mask of event types */
 	uint32_t producer, consumer; /* count entries, never wrapped to the queue */
 	bool uncertain;              /* a doorbell may have been lost: more may be consumed */
-	bool shared;                 /* another queue rang the same doorbells since our last arm */
+	bool arm_doubtful;           /* an arm may have been lost since the last that was seen */
 	uint64_t quiet_since;        /* last change, for lost arms */
 	uint32_t rescued_at;         /* producer at the last rescue */
 	uint64_t pages[];
@@ -205,6 +205,8 @@ void caps_fill(uint8_t *out, unsigned type, bool current);
 /* eq.c */
 struct eq *eq_create(struct device *dev, const struct command *cmd, uint8_t *status);
 void eq_destroy(struct device *dev, struct eq *eq);
+/* Doorbells that were rung while registers read ones are gone. */
+void eq_doubt_arms(struct device *dev);
 struct eq *eq_for(struct device *dev, enum event_type type);
 uint32_t eq_backlog(const struct eq *eq);
 void eq_post(struct device *dev, struct eq *eq, enum event_type type, uint8_t sub_type,

@@ -131,9 +131,16 @@ void eq_destroy(struct device *dev, struct eq *eq)
 	eq_doorbells(dev, clock_now());
 	for (unsigned i = 1; i < MAX_EQS; i++)
 		if (dev->eqs[i] && dev->eqs[i]->uar == eq->uar)
-			dev->eqs[i]->shared = true;
+			dev->eqs[i]->arm_doubtful = true;
 	dev->eqs[eq->number] = NULL;
 	free(eq);
+}
+
+void eq_doubt_arms(struct device *dev)
+{
+	for (unsigned i = 1; i < MAX_EQS; i++)
+		if (dev->eqs[i])
+			dev->eqs[i]->arm_doubtful = true;
 }
 
 struct eq *eq_for(struct device *dev, enum event_type type)
@@ -286,7 +293,7 @@ static bool take_doorbell(struct device *dev, size_t offset, bool arm, uint64_t 
 	note_doorbell(dev, eq);
 	news = consume(dev, eq, value & COUNTER_MASK, arm);
 	if (arm)
-		eq->shared = shares_doorbell(dev, eq);
+		eq->arm_doubtful = shares_doorbell(dev, eq);
 	if (arm && !eq->armed) {
 		eq->armed = true;
 		news = true;
@@ -324,7 +331,7 @@ static void rescue_lost_arm(struct device *dev, struct eq *eq, uint64_t now)
 {
 	if (eq->armed || eq->broken || !eq_backlog(eq) || eq->rescued_at == eq->producer)
 		return;
-	if (now - eq->quiet_since < RESCUE_AFTER || !(eq->shared || shares_doorbell(dev, eq)))
+	if (now - eq->quiet_since < RESCUE_AFTER || !(eq->arm_doubtful || shares_doorbell(dev, eq)))
 		return;
 	eq->rescued_at = eq->producer;
 	interrupt_raise(dev, eq->vector);

@@ -167,12 +167,24 @@ static size_t data_size(uint32_t flags)
 	}
 }
 
+/* One kind of data and one action, no bit that is not known. */
+static bool irq_flags_valid(uint32_t flags)
+{
+	uint32_t data = flags & VFIO_IRQ_SET_DATA_TYPE_MASK;
+	uint32_t action = flags & VFIO_IRQ_SET_ACTION_TYPE_MASK;
+
+	return data && !(data & (data - 1)) && action && !(action & (action - 1)) &&
+	       flags == (data | action);
+}
+
 static int set_irqs(struct device *dev, const struct vfio_irq_set *set)
 {
 	uint32_t most = set->index < VFIO_PCI_NUM_IRQS ? irq_count(set->index) : 0;
 	size_t unit = data_size(set->flags);
 
 	if (set->argsz < sizeof(*set) || set->index >= VFIO_PCI_NUM_IRQS)
+		return -EINVAL;
+	if (!irq_flags_valid(set->flags))
 		return -EINVAL;
 	if (set->start >= most || set->count > most - set->start)
 		return -EINVAL;
