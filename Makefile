@@ -257,7 +257,7 @@ compile_commands:
 # KIND:DESTINATION:SOURCE, the kind a file mode or "link"
 
 PC      := $(patsubst %,%.pc,$(LIBRARIES))
-HEADERS := $(if $(CORE_SRC),core) $(ADAPTERS)
+HEADERS := $(if $(CORE_SRC),core eq) $(ADAPTERS)
 FILES    = $(foreach p,$(TOOL) $(SIM_BIN),755:$(bindir)/$(notdir $(p)):$(p)) \
   $(foreach l,$(LIBRARIES),755:$(libdir)/lib$(l).so.$(VERSION):$(LIB)/lib$(l).so.$(VERSION) \
     link:$(libdir)/lib$(l).so.$(SOMAJOR):lib$(l).so.$(VERSION) \
