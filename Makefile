@@ -74,8 +74,8 @@ adapters:
 
 # ---- Flags -------------------------------------------------------------------------------------
 
-san_asan := -O1 -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=all
-san_tsan := -O1 -fno-omit-frame-pointer -fsanitize=thread
+san_asan := -O1 -DMLX5VFIO_DEBUG -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=all
+san_tsan := -O1 -DMLX5VFIO_DEBUG -fno-omit-frame-pointer -fsanitize=thread
 san_cov  := -O0 --coverage
 ifneq ($(findstring clang,$(shell $(CC) --version 2>/dev/null)),clang)
 # a shared runtime would have to come before the preloaded simulator
@@ -176,7 +176,7 @@ libs_of  = $(patsubst %,$(LIB)/libmlx5vfio-%.$(EXT),$(filter-out byo,$(call loop
 
 TOOL_SRC    := $(if $(filter uv,$(ADAPTERS)),$(wildcard tools/*.c))
 TOOL        := $(if $(TOOL_SRC),$(BIN)/mlx5vfio)
-SUPPORT_SRC := $(wildcard tests/support/*.c)
+SUPPORT_SRC := $(wildcard tests/support/*.c tests/conformance/*.c)
 TEST_SRC    := $(call built_in,$(wildcard tests/test_*.c tests/prog_*.c))
 OTHER_SRC   := $(call built_in,$(wildcard examples/*.c bench/*.c))
 TEST_BIN    := $(TEST_SRC:%.c=$(BUILD)/%)

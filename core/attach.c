@@ -7,6 +7,7 @@
 #include "device.h"
 #include "eq.h"
 #include "opened.h"
+#include "thread.h"
 #include "verbs.h"
 
 static bool ops_complete(const struct mlx5vfio_loop_ops *ops)
@@ -104,6 +105,7 @@ static void device_free(struct mlx5vfio *dev)
 
 void device_enter(struct mlx5vfio *dev)
 {
+	thread_check(dev);
 	dev->depth++;
 }
 
@@ -155,8 +157,10 @@ void device_release(struct mlx5vfio *dev)
 
 void mlx5vfio_detach(struct mlx5vfio *dev)
 {
-	if (dev && dev->state != DEVICE_DETACHED)
-		device_release(dev);
+	if (!dev || dev->state == DEVICE_DETACHED)
+		return;
+	thread_check(dev);
+	device_release(dev);
 }
 
 void mlx5vfio_forget(struct mlx5vfio *dev)

@@ -4,6 +4,7 @@
 
 #include "device.h"
 #include "eq.h"
+#include "thread.h"
 
 static int watch_closer(struct mlx5vfio *dev, int events)
 {
@@ -24,6 +25,7 @@ int mlx5vfio_close(struct mlx5vfio *dev)
 
 	if (!dev)
 		return -EINVAL;
+	thread_check(dev);
 	if (dev->state > DEVICE_ENDED)
 		return -EALREADY;
 	err = closer_new(dev->ctx, dev->fault != MLX5VFIO_OK, &dev->closer);

@@ -3,6 +3,8 @@
 #ifndef CORE_DEVICE_H
 #define CORE_DEVICE_H
 
+#include <pthread.h>
+
 #include <mlx5vfio/core.h>
 
 #include "clock.h"
@@ -54,6 +56,9 @@ struct mlx5vfio {
 
 	struct closer *closer;
 	struct mlx5vfio_eq *eqs;
+
+	pthread_t thread; /* the loop's, once thread_known */
+	bool thread_known;
 
 	struct mlx5vfio_stats stats;
 	struct mlx5vfio *next; /* in the attach registry */

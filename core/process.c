@@ -5,6 +5,7 @@
 
 #include "device.h"
 #include "eq.h"
+#include "thread.h"
 #include "verbs.h"
 
 /* A mid-batch failure leaves entries behind that nothing but another call of ours gets to. */
@@ -82,12 +83,11 @@ static void call_libmlx5(struct mlx5vfio *dev, bool looked)
 	int tries = 0;
 	int err;
 
-	if (dev->failing)
-		dev->stats.retries++;
 	do {
 		if (!guard_allows(dev, looked))
 			return;
 		dev->stats.calls++;
+		dev->stats.retries += dev->failing != 0;
 		err = verbs_process_events(dev->ctx);
 		guard_after_call(&dev->guard);
 	} while (err == -EINTR && ++tries < EINTR_TRIES);
@@ -122,6 +122,7 @@ static void on_watch_error(struct mlx5vfio *dev)
 		return;
 	}
 	dev->watch_broken = true;
+	dev->tick_at = schedule_next_tick(dev, clock_ms());
 	device_report(dev, -EIO);
 }
 
@@ -174,6 +175,7 @@ int mlx5vfio_process(struct mlx5vfio *dev, int fd, int revents)
 
 	if (!dev)
 		return -EINVAL;
+	thread_is_loop(dev);
 	if (dev->state == DEVICE_CLOSING)
 		return close_process(dev, fd);
 	device_enter(dev);

@@ -12,13 +12,16 @@
 /* How often a device is looked at that a PCI error was signalled for. */
 #define SUSPECT_INTERVAL_MS 50
 
+/* Without a tick and without a watch the device would be forgotten. */
 static int interval(const struct mlx5vfio *dev)
 {
-	if (!notices_suspect(dev))
-		return dev->interval_ms;
-	if (dev->interval_ms && dev->interval_ms < SUSPECT_INTERVAL_MS)
-		return dev->interval_ms;
-	return SUSPECT_INTERVAL_MS;
+	int ms = dev->interval_ms;
+
+	if (!ms && dev->watch_broken)
+		ms = MLX5VFIO_DEFAULT_INTERVAL;
+	if (notices_suspect(dev) && (!ms || ms > SUSPECT_INTERVAL_MS))
+		ms = SUSPECT_INTERVAL_MS;
+	return ms;
 }
 
 /* Multiples of the period on a common clock: all devices of a process wake it together. */

@@ -6,6 +6,7 @@
 
 #include "device.h"
 #include "eq.h"
+#include "thread.h"
 
 #define INTERVAL_MIN_MS 10
 #define INTERVAL_MAX_MS 3600000
@@ -15,6 +16,7 @@ void mlx5vfio_set_handlers(struct mlx5vfio *dev, const struct mlx5vfio_handlers 
 {
 	static const struct mlx5vfio_handlers none;
 
+	thread_check(dev);
 	dev->handlers = handlers ? *handlers : none;
 	dev->arg = arg;
 }
