@@ -5,6 +5,19 @@
 # which they are when it may not. Does nothing, quickly, when all are there.
 set -eu
 
+# For a Node addon. A nodejs that is not Debian's brings its headers and npm's node-gyp, and Debian's
+# headers cannot be installed beside it.
+node_packages() {
+	if node=$(command -v node); then
+		prefix=$(dirname "$(dirname "$(readlink -f "$node")")")
+		if [ -e "$prefix/include/node/node_api.h" ] &&
+			{ command -v node-gyp || [ -e "$prefix/lib/node_modules/npm/node_modules/node-gyp" ]; } >/dev/null; then
+			return
+		fi
+	fi
+	echo nodejs libnode-dev node-gyp
+}
+
 wanted=
 for purpose in "${@:-build}"; do
 	case $purpose in
@@ -12,7 +25,7 @@ for purpose in "${@:-build}"; do
 		wanted="$wanted gcc libc6-dev pkg-config libibverbs-dev libuv1-dev libevent-dev libev-dev" ;;
 	test)
 		# pyverbs: a client of libmlx5 that is not ours; libc6-dbg: valgrind needs it
-		wanted="$wanted check g++ clang valgrind libc6-dbg python3 python3-pyverbs man-db mandoc" ;;
+		wanted="$wanted check g++ clang valgrind libc6-dbg python3 python3-pyverbs man-db mandoc curl $(node_packages)" ;;
 	lint)
 		wanted="$wanted clang clang-format clang-tidy cppcheck shellcheck" ;;
 	*)

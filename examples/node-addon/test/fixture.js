@@ -5,7 +5,7 @@
 const path = require('node:path');
 const { Worker } = require('node:worker_threads');
 const mlx5vfio = require('..');
-const { pci, sleep } = require('./support');
+const { pci, sleep, control, ROUNDS } = require('./support');
 
 const fast = { interval: 20 };
 const opened = (n) => mlx5vfio.open(pci(n), fast);
@@ -16,6 +16,10 @@ const modes = {
     for (const n of [0, 1]) {
       (await opened(n)).unref();
     }
+  },
+  async 'close-unreferenced'() {
+    await (await opened(0)).unref().close();
+    console.log('closed');
   },
   async exit() {
     await Promise.all([opened(0), opened(1)]);
@@ -33,16 +37,16 @@ const modes = {
   async unheard() {
     await opened(0);
   },
+  // The program lives on, and so does the device.
   async caught() {
-    const opening = [0, 1].map(async (n) => {
-      const device = await opened(n);
-      device.on('health', () => { throw new Error('thrown by a handler'); });
-      return device;
-    });
-    process.once('uncaughtException', async (error) => {
-      console.log(error.message);
-      (await Promise.all(opening)).forEach((device) => device.close());
-    });
+    const device = await opened(0);
+    device.on('health', () => { throw new Error('thrown by a handler'); });
+    for (let round = 0; round < ROUNDS; round++) {
+      const caught = new Promise((resolve) => { process.once('uncaughtException', resolve); });
+      await control(`syndrome 0 ${round % 2 ? 0 : 7}`);
+      console.log((await caught).message);
+    }
+    await device.close();
   },
   async 'exit-while-opening'() {
     opened(0);

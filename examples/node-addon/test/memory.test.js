@@ -39,9 +39,9 @@ test('200 rounds', async (t) => {
   for (const { fds, rss, heapUsed } of seen) {
     t.diagnostic(`${fds} fds, ${kb(rss)} resident, ${kb(heapUsed)} of heap`);
   }
-  const first = seen[0];
+  const first = seen[1]; // after 100 rounds everything has been used
   const last = seen[seen.length - 1];
   assert.strictEqual(last.fds, first.fds);
   assert.ok(last.heapUsed - first.heapUsed < 300e3);
-  assert.ok(last.rss - first.rss < 4e6);
+  assert.ok(last.rss - first.rss < 3e6);
 });

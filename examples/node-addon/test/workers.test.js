@@ -31,7 +31,10 @@ const program = `
     if (mode === 'exit') process.exit(7);
     if (mode === 'throw') throw new Error('thrown');
     if (mode === 'close') await Promise.all(opened.map((device) => device.close()));
-    if (mode === 'terminate-while-closing') opened.forEach((device) => device.close());
+    if (mode === 'terminate-while-closing') {
+      setInterval(() => {}, 1000); // it may be closed before it is terminated
+      opened.forEach((device) => device.close());
+    }
   })();
 `;
 
@@ -120,7 +123,7 @@ test('a dead device is left to its closing, which outlives the worker', async ()
 });
 
 test('many workers at once, and nothing is left of them', async () => {
-  await (await require('..').open(pci(0))).close(); // one that stays open from now on is the simulator's
+  await sleep(300); // devices that were being opened when their worker was terminated
   const before = fs.readdirSync('/proc/self/fd').length;
   for (let round = 0; round < 3; round++) {
     const workers = [0, 1, 2, 3, 4, 5, 6, 7].map((n) => start('natural', [pci(n)]));
@@ -128,5 +131,5 @@ test('many workers at once, and nothing is left of them', async () => {
       assert.deepStrictEqual(await ended, { code: 0, errors: [] });
     }
   }
-  assert.strictEqual(fs.readdirSync('/proc/self/fd').length, before);
+  assert.ok(fs.readdirSync('/proc/self/fd').length <= before);
 });
