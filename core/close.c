@@ -28,7 +28,7 @@ int mlx5vfio_close(struct mlx5vfio *dev)
 	thread_check(dev);
 	if (dev->state > DEVICE_ENDED)
 		return -EALREADY;
-	err = closer_new(dev->ctx, dev->fault != MLX5VFIO_OK, &dev->closer);
+	err = closer_new(dev->ctx, !health_alive(dev), &dev->closer);
 	if (err)
 		return err;
 	err = watch_closer(dev, POLLIN);

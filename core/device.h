@@ -47,8 +47,9 @@ struct mlx5vfio {
 	struct guard guard;
 	int64_t held_until; /* the guard put the next call off; NEVER: it did not */
 	enum mlx5vfio_fault fault;
-	bool fault_told; /* .health has heard of it, or stderr */
-	uint32_t warned; /* what .health was last warned of, 0 for nothing */
+	bool fault_told;               /* .health has heard of it, or stderr */
+	struct mlx5vfio_health report; /* the registers as they were when the fault was found */
+	uint32_t warned;               /* what .health was last warned of, 0 for nothing */
 
 	struct vfio_notices notices; /* -1 each for a ctx that mlx5vfio_open() did not open */
 	bool removal_told;
@@ -82,6 +83,7 @@ bool device_fd_is_open(const struct mlx5vfio *dev);
 
 /* health.c */
 bool health_ok(struct mlx5vfio *dev);
+bool health_alive(struct mlx5vfio *dev);
 void health_fault(struct mlx5vfio *dev, enum mlx5vfio_fault fault);
 void health_tell(struct mlx5vfio *dev);
 

@@ -164,9 +164,9 @@ static int say_no_permission(const struct subject *subject, const char *path)
 
 static int check_permission(const struct subject *subject)
 {
-	if (access(VFIO_CONTAINER, R_OK | W_OK) != 0)
+	if (faccessat(AT_FDCWD, VFIO_CONTAINER, R_OK | W_OK, AT_EACCESS) != 0)
 		return say_no_permission(subject, VFIO_CONTAINER);
-	if (access(subject->device, R_OK | W_OK) != 0)
+	if (faccessat(AT_FDCWD, subject->device, R_OK | W_OK, AT_EACCESS) != 0)
 		return say_no_permission(subject, subject->device);
 	return 0;
 }

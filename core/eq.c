@@ -20,6 +20,10 @@
 /* Types of the queue that libmlx5 opened: command completion and page request. */
 #define LIBMLX5_EVENTS (UINT64_C(1) << 0x0a | UINT64_C(1) << 0x0b)
 
+/* Syndromes of firmware that had no room in an event queue. */
+#define SYND_EQ_OVERRUN 0x0c
+#define SYND_EQ_ERROR   0x0d
+
 struct mlx5vfio_eq {
 	struct mlx5vfio *dev;
 	struct verbs_eq *verbs; /* NULL when closed */
@@ -29,7 +33,6 @@ struct mlx5vfio_eq {
 	unsigned budget;
 	bool watching;
 	bool busy; /* on the stack: memory stays until it returns */
-	bool overrun;
 	struct mlx5vfio_eq *next;
 };
 
@@ -147,7 +150,7 @@ void mlx5vfio_eq_close(struct mlx5vfio_eq *eq)
 
 	if (!eq || !eq->verbs)
 		return;
-	alive = eq->dev->state == DEVICE_LIVE;
+	alive = health_alive(eq->dev);
 	tell_watch(eq, false);
 	destroy(take_apart(eq), alive);
 }
@@ -160,19 +163,21 @@ void eq_close_all(struct mlx5vfio *dev)
 
 void eq_forget_all(struct mlx5vfio *dev)
 {
+	bool alive = dev->eqs && health_alive(dev);
+
 	while (dev->eqs)
-		destroy(take_apart(dev->eqs), dev->state == DEVICE_LIVE);
+		destroy(take_apart(dev->eqs), alive);
 }
 
 struct verbs_eq *eq_hand_over(struct mlx5vfio *dev)
 {
-	struct verbs_eq *queues = NULL;
+	struct verbs_eq *queues = NULL, *verbs;
+	struct mlx5vfio_eq *eq, *next;
 
-	while (dev->eqs) {
-		struct verbs_eq *verbs;
-
-		tell_watch(dev->eqs, false);
-		verbs = take_apart(dev->eqs);
+	for (eq = dev->eqs; eq; eq = next) {
+		next = eq->next;
+		tell_watch(eq, false);
+		verbs = take_apart(eq);
 		verbs->next = queues;
 		queues = verbs;
 	}
@@ -194,7 +199,6 @@ static void tell_overrun(struct mlx5vfio_eq *eq)
 {
 	const struct mlx5vfio_event event = { .type = MLX5VFIO_EVENT_QUEUE_OVERRUN };
 
-	eq->overrun = true;
 	tell_watch(eq, false);
 	hand_out(eq, &event);
 }
@@ -206,6 +210,18 @@ static void wait_for_more(struct mlx5vfio_eq *eq)
 
 	eventfd_read(eq->verbs->fd, &count);
 	ring_arm(&eq->ring);
+}
+
+/* A device that keeps the old entries and drops the new ones says so in its health registers. */
+static bool dropped_events(struct mlx5vfio_eq *eq)
+{
+	struct mlx5vfio *dev = eq->dev;
+	uint8_t synd;
+
+	if (!ring_was_full(&eq->ring) || !guard_active(&dev->guard) || !health_ok(dev))
+		return false;
+	synd = dev->guard.last.synd;
+	return synd == SYND_EQ_OVERRUN || synd == SYND_EQ_ERROR;
 }
 
 static void drain(struct mlx5vfio_eq *eq)
@@ -221,9 +237,9 @@ static void drain(struct mlx5vfio_eq *eq)
 	}
 	if (!left)
 		ring_update(&eq->ring);
-	else if (ring_overrun(&eq->ring))
+	else if (ring_overrun(&eq->ring) || dropped_events(eq))
 		tell_overrun(eq);
-	else
+	else if (goes_on(eq))
 		wait_for_more(eq);
 }
 

@@ -28,6 +28,21 @@
 #define NIC_DISABLED 1
 #define NIC_RESET    7
 
+static void remember(struct guard *guard)
+{
+	struct mlx5vfio_health now = { 0 };
+
+	registers_report(guard->bar, &now);
+	if (now.hw_id == UINT32_MAX)
+		return;
+	guard->known = (struct mlx5vfio_health){
+		.fw_major = now.fw_major,
+		.fw_minor = now.fw_minor,
+		.fw_subminor = now.fw_subminor,
+		.hw_id = now.hw_id,
+	};
+}
+
 /*
  * libmlx5 may have counted misses while nobody kept count: what is not known is the worst. It costs a
  * call that comes before the counter's next move a wait for that.
@@ -39,6 +54,7 @@ static void start(struct guard *guard, bool fresh)
 	guard->moved_at = clock_ms();
 	guard->counter_after = guard->last.counter;
 	guard->queue_page = guard->last.queue_page;
+	remember(guard);
 	guard->misses = fresh ? 0 : MISSES_FATAL - 1;
 }
 

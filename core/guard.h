@@ -14,7 +14,8 @@ struct guard {
 	bool on;
 	struct throttle throttle;
 
-	uint32_t queue_page; /* at the start; 0: not known */
+	uint32_t queue_page;          /* at the start; 0: not known */
+	struct mlx5vfio_health known; /* what stays of the device when it is off the bus */
 
 	struct registers_sample last; /* the newest sample */
 	int64_t moved_at;             /* when the counter was first seen at its present value */

@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include "device.h"
+#include "thread.h"
 
 /* What there is to be warned of, as a number that differs when it does; 0 for nothing. */
 static uint32_t warning_of(const struct mlx5vfio *dev)
@@ -16,14 +17,19 @@ static uint32_t warning_of(const struct mlx5vfio *dev)
 	return warning;
 }
 
+/* Nothing that reads all ones is taken for news of the firmware. */
 static void fill_report(const struct mlx5vfio *dev, struct mlx5vfio_health *health)
 {
-	*health = (struct mlx5vfio_health){ .fault = dev->fault };
+	const struct guard *guard = &dev->guard;
+
+	*health = (struct mlx5vfio_health){ 0 };
+	if (guard->bar)
+		registers_report(guard->bar, health);
+	if (health->hw_id == UINT32_MAX)
+		*health = guard->known;
+	health->fault = dev->fault;
 	health->warning = !dev->fault && warning_of(dev);
-	if (!dev->guard.bar)
-		return;
-	registers_report(dev->guard.bar, health);
-	health->unmoved_ms = guard_unmoved_ms(&dev->guard);
+	health->unmoved_ms = guard->bar ? guard_unmoved_ms(guard) : 0;
 }
 
 /* The one thing the libraries ever print: a death that nobody asked to hear of. */
@@ -41,15 +47,15 @@ void health_fault(struct mlx5vfio *dev, enum mlx5vfio_fault fault)
 		return;
 	notices_read_error(dev);
 	dev->fault = notices_suspect(dev) ? MLX5VFIO_PCI_ERROR : fault;
+	fill_report(dev, &dev->report);
 	dev->state = DEVICE_ENDED;
 }
 
 static void tell_fault(struct mlx5vfio *dev)
 {
-	struct mlx5vfio_health health;
+	const struct mlx5vfio_health health = dev->report; /* the handler may detach */
 
 	dev->fault_told = true;
-	fill_report(dev, &health);
 	if (dev->handlers.health)
 		dev->handlers.health(dev, &health, dev->arg);
 	else
@@ -74,8 +80,19 @@ void health_tell(struct mlx5vfio *dev)
 {
 	if (dev->fault && !dev->fault_told)
 		tell_fault(dev);
-	else if (!dev->fault)
+	else if (dev->state == DEVICE_LIVE)
 		tell_warning(dev);
+}
+
+/*
+ * Looks now, for an end of whatever kind: a command on a dead device never returns. What is found is not
+ * told.
+ */
+bool health_alive(struct mlx5vfio *dev)
+{
+	if (dev->state != DEVICE_LIVE || !device_fd_is_open(dev))
+		return false;
+	return !guard_active(&dev->guard) || guard_look(&dev->guard) == MLX5VFIO_OK;
 }
 
 /* Looks now, for the tick. False when the device was found dead. */
@@ -115,7 +132,8 @@ int mlx5vfio_set_guard(struct mlx5vfio *dev, bool on)
 {
 	if (!dev)
 		return -EINVAL;
-	if (!dev->guard.bar)
+	thread_check(dev);
+	if (!dev->guard.bar || dev->state != DEVICE_LIVE || !device_fd_is_open(dev))
 		return -ENOTSUP;
 	guard_switch(&dev->guard, on);
 	return 0;

@@ -50,5 +50,5 @@ void notices_read(struct mlx5vfio *dev)
 
 bool notices_suspect(const struct mlx5vfio *dev)
 {
-	return dev->suspect_until != 0;
+	return dev->suspect_until && clock_ms() < dev->suspect_until;
 }

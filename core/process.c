@@ -90,6 +90,7 @@ static void call_libmlx5(struct mlx5vfio *dev, bool looked)
 		dev->stats.retries += dev->failing != 0;
 		err = verbs_process_events(dev->ctx);
 		guard_after_call(&dev->guard);
+		looked = false;
 	} while (err == -EINTR && ++tries < EINTR_TRIES);
 
 	if (!err) {

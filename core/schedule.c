@@ -44,7 +44,7 @@ int64_t schedule_deadline(const struct mlx5vfio *dev)
 		return 0;
 	if (dev->state != DEVICE_LIVE)
 		return NEVER;
-	return earlier(dev->tick_at, earlier(dev->retry_at, dev->held_until));
+	return earlier(dev->tick_at, dev->held_until == NEVER ? dev->retry_at : dev->held_until);
 }
 
 /*
