@@ -280,6 +280,7 @@ install: all $(addprefix $(BUILD)/pkgconfig/,$(PC))
 	  kind=$${f%%:*}; f=$${f#*:}; to="$(DESTDIR)$${f%%:*}"; from=$${f#*:}; echo "  $$to"; \
 	  mkdir -p "$${to%/*}"; \
 	  if [ $$kind = link ]; then ln -sf "$$from" "$$to"; else install -m $$kind "$$from" "$$to"; fi; done
+	@if [ -z "$(DESTDIR)" ] && [ "$$(id -u)" -eq 0 ]; then ldconfig; fi
 
 uninstall:
 	@set -e; for f in $(FILES); do \

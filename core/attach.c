@@ -53,10 +53,14 @@ static int check_ctx(struct ibv_context *ctx, int *fd, struct verbs_uar *uar)
 static int start(struct mlx5vfio *dev, const struct verbs_uar *uar)
 {
 	bool fresh = opened_take(dev->ctx, dev->fd, &dev->notices);
+	int err;
 
 	guard_init(&dev->guard, registers_find(uar->page, uar->number), fresh);
 	health_ok(dev);
-	return schedule_start(dev);
+	err = schedule_start(dev);
+	if (err && fresh)
+		opened_add(dev->ctx, dev->fd, dev->notices);
+	return err;
 }
 
 struct mlx5vfio *mlx5vfio_attach(struct ibv_context *ctx, const struct mlx5vfio_loop_ops *ops,
@@ -82,7 +86,6 @@ struct mlx5vfio *mlx5vfio_attach(struct ibv_context *ctx, const struct mlx5vfio_
 	return dev;
 
 fail_registered:
-	vfio_notices_close(&dev->notices);
 	registry_remove(dev);
 fail_free:
 	free(dev);

@@ -28,6 +28,8 @@ int mlx5vfio_close(struct mlx5vfio *dev)
 	thread_check(dev);
 	if (dev->state > DEVICE_ENDED)
 		return -EALREADY;
+	if (dev->state == DEVICE_ENDED && !dev->fault)
+		return -EBADF;
 	err = closer_new(dev->ctx, !health_alive(dev), &dev->closer);
 	if (err)
 		return err;

@@ -4,6 +4,7 @@
 #define CORE_DEVICE_H
 
 #include <pthread.h>
+#include <stdatomic.h>
 
 #include <mlx5vfio/core.h>
 
@@ -33,14 +34,16 @@ struct mlx5vfio {
 	unsigned depth; /* calls into this device on the stack: memory stays until they return */
 	bool released;  /* the loop has let go */
 
-	bool watching;     /* what the loop was last told */
-	bool watch_broken; /* the loop cannot watch the fd: the tick alone serves the device */
-	int64_t timer_at;  /* when the loop's timer fires, NEVER if it does not run */
+	atomic_bool fd_taken; /* another ctx has this fd now: ours was closed without a detach */
+	bool watching;        /* what the loop was last told */
+	bool watch_broken;    /* the loop cannot watch the fd: the tick alone serves the device */
+	int64_t timer_at;     /* when the loop's timer fires, NEVER if it does not run */
 
 	int interval_ms;
 	int64_t tick_at;
 	int64_t retry_at;
 	unsigned retry_step;
+	unsigned hurry; /* quick retries left, see process.c */
 	int failing;  /* what the last call ended with, 0 or a negative errno; not 0: retries run */
 	int reported; /* what .error was last told, 0 after a success */
 
@@ -78,6 +81,7 @@ void schedule_update(struct mlx5vfio *dev);
 
 /* process.c */
 void device_failed(struct mlx5vfio *dev, int error);
+void device_retry_later(struct mlx5vfio *dev);
 void device_report(struct mlx5vfio *dev, int error);
 bool device_fd_is_open(const struct mlx5vfio *dev);
 

@@ -12,6 +12,9 @@
 static const int retry_after_ms[] = { 1, 10, 100 };
 #define RETRY_STEPS (sizeof(retry_after_ms) / sizeof(retry_after_ms[0]))
 
+/* So many retries in a row may be quick ones, because there are entries; then a slow one follows. */
+#define RETRY_HURRY 64
+
 /* Signals are no failure; more than a few in a row are treated as one rather than looped on. */
 #define EINTR_TRIES 4
 
@@ -26,20 +29,23 @@ void device_report(struct mlx5vfio *dev, int error)
 		dev->handlers.error(dev, error, dev->arg);
 }
 
-/* After the short retries the tick goes on trying; without a tick its default period stands in. */
-static int64_t next_retry(struct mlx5vfio *dev)
+/* After the short retries the tick goes on trying, if there is one that does so often enough. */
+void device_retry_later(struct mlx5vfio *dev)
 {
-	if (dev->retry_step < RETRY_STEPS)
-		return clock_ms() + retry_after_ms[dev->retry_step++];
-	if (dev->interval_ms)
-		return NEVER;
-	return clock_ms() + MLX5VFIO_DEFAULT_INTERVAL;
+	if (dev->retry_step < RETRY_STEPS) {
+		dev->retry_at = clock_ms() + retry_after_ms[dev->retry_step++];
+		return;
+	}
+	dev->hurry = RETRY_HURRY;
+	if (dev->interval_ms && dev->interval_ms <= MLX5VFIO_DEFAULT_INTERVAL)
+		dev->retry_at = NEVER;
+	else
+		dev->retry_at = clock_ms() + MLX5VFIO_DEFAULT_INTERVAL;
 }
 
 void device_failed(struct mlx5vfio *dev, int error)
 {
 	dev->failing = error;
-	dev->retry_at = next_retry(dev);
 	device_report(dev, error);
 }
 
@@ -47,9 +53,9 @@ static void device_succeeded(struct mlx5vfio *dev)
 {
 	dev->failing = 0;
 	dev->retry_step = 0;
+	dev->hurry = RETRY_HURRY;
 	dev->retry_at = NEVER;
-	if (!dev->watch_broken)
-		dev->reported = 0;
+	dev->reported = 0;
 }
 
 /* False when libmlx5 must not be called now, or never again. */
@@ -101,13 +107,34 @@ static void call_libmlx5(struct mlx5vfio *dev, bool looked)
 	device_failed(dev, err);
 }
 
+/* libmlx5 arms the queue also when it fails: what it left behind has raised an interrupt since. */
+static bool left_something(const struct mlx5vfio *dev)
+{
+	struct pollfd fd = { .fd = dev->fd, .events = POLLIN };
+
+	return poll(&fd, 1, 0) == 1 && (fd.revents & POLLIN);
+}
+
+/* Each failure in a burst leaves the rest of it for another call: then there is no time to lose. */
+static void process_events(struct mlx5vfio *dev, bool looked)
+{
+	if (dev->failing && dev->hurry && left_something(dev)) {
+		dev->hurry--;
+		dev->retry_step = 0;
+	}
+	dev->retry_at = NEVER;
+	call_libmlx5(dev, looked);
+	if (dev->state == DEVICE_LIVE && dev->failing)
+		device_retry_later(dev);
+}
+
 /*
  * A closed fd means that the ctx was closed under us: neither it nor its registers are there any
  * more.
  */
 bool device_fd_is_open(const struct mlx5vfio *dev)
 {
-	return fcntl(dev->fd, F_GETFD) >= 0;
+	return !atomic_load(&dev->fd_taken) && fcntl(dev->fd, F_GETFD) >= 0;
 }
 
 static void end_without_fd(struct mlx5vfio *dev)
@@ -130,7 +157,10 @@ static void on_watch_error(struct mlx5vfio *dev)
 static void on_readable(struct mlx5vfio *dev)
 {
 	dev->stats.wakeups++;
-	call_libmlx5(dev, false);
+	if (atomic_load(&dev->fd_taken))
+		end_without_fd(dev);
+	else
+		process_events(dev, false);
 }
 
 /* The tick is also the safety net for an interrupt that got lost: it processes like an event. */
@@ -142,7 +172,7 @@ static void on_tick(struct mlx5vfio *dev, int64_t now)
 		return;
 	dev->tick_at = schedule_next_tick(dev, now);
 	if (health_ok(dev) && (dev->held_until == NEVER || now >= dev->held_until))
-		call_libmlx5(dev, true);
+		process_events(dev, true);
 }
 
 static void on_timer(struct mlx5vfio *dev)
@@ -157,7 +187,7 @@ static void on_timer(struct mlx5vfio *dev)
 	else if (now >= dev->tick_at)
 		on_tick(dev, now);
 	else
-		call_libmlx5(dev, false);
+		process_events(dev, false);
 }
 
 static void on_event(struct mlx5vfio *dev, int fd, int revents)

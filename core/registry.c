@@ -21,6 +21,8 @@ int registry_add(struct mlx5vfio *dev)
 	for (other = registry_head; other; other = other->next)
 		if (other->ctx == dev->ctx || other->fd == dev->fd)
 			break;
+	if (other && other->ctx != dev->ctx)
+		atomic_store(&other->fd_taken, true);
 	if (!other) {
 		dev->next = registry_head;
 		registry_head = dev;

@@ -134,12 +134,26 @@ bool ring_next(struct ring *ring, struct mlx5vfio_event *event)
 }
 
 /*
- * The entry taken last bears the owner bit of the next way round, and yet there is no next entry.
+ * The entry taken last, or the last of a new queue, bears the owner bit of the next way round, and
+ * yet there is no next entry.
  */
 bool ring_overrun(const struct ring *ring)
 {
-	return ring->consumer && !is_written(ring, ring->consumer - 1) &&
-	       !is_written(ring, ring->consumer);
+	return !is_written(ring, ring->consumer - 1) && !is_written(ring, ring->consumer);
+}
+
+/* The entry before the first that the device may write over is the last that it has room for. */
+static bool is_full(const struct ring *ring)
+{
+	return is_written(ring, ring->told + (UINT32_C(1) << ring->log_size) - 1);
+}
+
+bool ring_was_full(struct ring *ring)
+{
+	bool full = ring->was_full || is_full(ring);
+
+	ring->was_full = false;
+	return full;
 }
 
 /*
@@ -150,6 +164,8 @@ static void ring_doorbell(struct ring *ring, unsigned offset)
 {
 	uint32_t value = (uint32_t)ring->number << 24 | (ring->consumer & COUNTER_MASK);
 
+	if (is_full(ring))
+		ring->was_full = true;
 	__sync_synchronize();
 	ring->uar[offset / sizeof(*ring->uar)] = htobe32(value);
 	__sync_synchronize();

@@ -11,6 +11,7 @@ struct ring {
 	uint8_t number;         /* of the queue, in its doorbells */
 	uint32_t consumer;      /* entries taken since the queue was created */
 	uint32_t told;          /* of these, those that the device knows of */
+	bool was_full;          /* since somebody asked: the device may have had no room */
 	volatile uint32_t *uar; /* the page that its doorbells are in */
 };
 
@@ -22,6 +23,12 @@ bool ring_next(struct ring *ring, struct mlx5vfio_event *event);
 
 /* Has the device come round and written over what was not taken? */
 bool ring_overrun(const struct ring *ring);
+
+/*
+ * Has the device written all the entries that it had room for since this was last asked? If so the
+ * next one may have found no room.
+ */
+bool ring_was_full(struct ring *ring);
 
 /* Tells the device what was taken, and asks for an interrupt when there is, or already is, more. */
 void ring_arm(struct ring *ring);

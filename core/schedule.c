@@ -12,12 +12,12 @@
 /* How often a device is looked at that a PCI error was signalled for. */
 #define SUSPECT_INTERVAL_MS 50
 
-/* Without a tick and without a watch the device would be forgotten. */
+/* Without a watch and without a tick, or with a rare one, the device would be forgotten. */
 static int interval(const struct mlx5vfio *dev)
 {
 	int ms = dev->interval_ms;
 
-	if (!ms && dev->watch_broken)
+	if (dev->watch_broken && (!ms || ms > MLX5VFIO_DEFAULT_INTERVAL))
 		ms = MLX5VFIO_DEFAULT_INTERVAL;
 	if (notices_suspect(dev) && (!ms || ms > SUSPECT_INTERVAL_MS))
 		ms = SUSPECT_INTERVAL_MS;
@@ -120,8 +120,12 @@ void schedule_update(struct mlx5vfio *dev)
 	int err = tell_watch(dev);
 
 	eq_watch_all(dev);
-	if (err)
+	if (err) {
+		device_retry_later(dev);
 		device_failed(dev, err);
+	}
+	if (dev->state > DEVICE_ENDED)
+		return;
 	err = tell_timer(dev);
 	if (!err || dev->state != DEVICE_LIVE)
 		return;

@@ -28,6 +28,8 @@ int mlx5vfio_set_interval(struct mlx5vfio *dev, int ms)
 	device_enter(dev);
 	dev->interval_ms = ms;
 	dev->tick_at = schedule_next_tick(dev, clock_ms());
+	if (dev->failing && dev->retry_at == NEVER)
+		device_retry_later(dev);
 	device_leave(dev);
 	return 0;
 }

@@ -22,7 +22,8 @@ static void find_bar(struct ibv_context *ctx)
 {
 	struct mlx5dv_devx_uar *uar = mlx5dv_devx_alloc_uar(ctx, MLX5DV_UAR_ALLOC_TYPE_NC);
 
-	support_require(uar != NULL, "no UAR");
+	if (!uar)
+		support_fail("no UAR");
 	bar_size = (size_t)(uar->page_id + 1) * PAGE;
 	bar = (char *)uar->base_addr - (size_t)uar->page_id * PAGE;
 	mlx5dv_devx_free_uar(uar);

@@ -225,8 +225,8 @@ MLX5VFIO_API int mlx5vfio_check(const char *pci_name, char *why, size_t why_size
  * not wait for the thread.
  *
  * Nothing else may use the ctx any more. Returns 0, -EINVAL for NULL, -EALREADY when it is closing
- * already, or the reason why there can be no thread (-EAGAIN, -ENOMEM, -EMFILE): then nothing has
- * changed.
+ * already, -EBADF when the ctx was closed already, or the reason why there can be no thread
+ * (-EAGAIN, -ENOMEM, -EMFILE): then nothing has changed.
  */
 MLX5VFIO_API int mlx5vfio_close(struct mlx5vfio *dev);
 

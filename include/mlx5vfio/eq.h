@@ -53,7 +53,7 @@ enum mlx5vfio_port_state {
 	MLX5VFIO_PORT_CLIENT_REREGISTER = 0x9,
 };
 
-/* One event. Which member of the union holds depends on type; raw always does. */
+/* One event. Which member of the union holds depends on type. */
 struct mlx5vfio_event {
 	enum mlx5vfio_event_type type; /* other values may come: what the mask asked for */
 	uint8_t sub_type;
