@@ -139,6 +139,7 @@ static bool set_environment(const struct options *options, const char *library)
 	set_number(SIM_ENV_SEED, options->seed);
 	set_number(SIM_ENV_REPORT, options->report);
 	set_number(SIM_ENV_MAPS_OFFSET, options->maps_offset);
+	set_number(SIM_ENV_INFINIBAND, options->infiniband);
 	if (options->socket && options->socket[0] != '/') {
 		char directory[PATH_MAX];
 

@@ -193,6 +193,24 @@ fi
 check_text out '"event":"health","device":"0000:b0:00.0","state":"warning"' 'a warning'
 check_text out '"event":"health","device":"0000:b0:00.0","state":"cleared"' 'a warning that goes away'
 
+echo '--- ports'
+cat >"$work/faults" <<END
+300ms port 0 down
+400ms port 0 up
+500ms port 1 down
+END
+monitor "$work/faults" -- --json --seconds 1 0000:b0:00.0 0000:b1:00.0
+is_json 'port changes'
+changes=$(sed -nE 's/.*"event":"port","device":"([^"]*)","port":1,"state":"([^"]*)".*/\1 \2/p' "$work/out" | tr '\n' ' ')
+if [ "$changes" = '0000:b0:00.0 down 0000:b0:00.0 up 0000:b1:00.0 down ' ]; then
+	say ok "port changes: $changes"
+else
+	say FAIL "port changes: $changes"
+fi
+check_status 0 'port changes'
+monitor "$work/faults" -- --seconds 1 0000:b0:00.0
+check_text out '0000:b0:00.0  port 1: down$' 'a port change as text'
+
 echo '--- a device dies'
 echo '300ms fatal 0 0x1 0x1234' >"$work/faults"
 monitor "$work/faults" -- --json --seconds 2 --interval 100 0000:b0:00.0 0000:b1:00.0 0000:de:00.0

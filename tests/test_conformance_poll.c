@@ -7,26 +7,45 @@
 #include "conformance/tiny_loop.h"
 #include "support/support.h"
 
+/* The device's fd and those of its event queues, a source each. */
+#define MAX_FDS 3
+
 /* What mlx5vfio_pollfds() and mlx5vfio_timeout_ms() say is asked anew before each poll. */
-static void refresh(struct tiny_source *source)
+static void set_fd(struct tiny_source *source, int i)
 {
 	const struct mlx5vfio *dev = source->arg;
-	struct pollfd pollfd = { .fd = -1 };
-	int timeout_ms = mlx5vfio_timeout_ms(dev);
-	int n = mlx5vfio_pollfds(dev, &pollfd, 1);
+	struct pollfd pollfds[MAX_FDS];
+	int n = mlx5vfio_pollfds(dev, pollfds, MAX_FDS);
 
-	ck_assert_int_le(n, 1);
+	ck_assert_int_le(n, MAX_FDS);
 	ck_assert_int_eq(mlx5vfio_pollfds(dev, NULL, 0), n);
-	ck_assert(!n || pollfd.events == POLLIN);
-	source->fd = pollfd.fd;
+	ck_assert(i >= n || pollfds[i].events == POLLIN);
+	source->fd = i < n ? pollfds[i].fd : -1;
+}
+
+static void refresh(struct tiny_source *source)
+{
+	int timeout_ms = mlx5vfio_timeout_ms(source->arg);
+
+	set_fd(source, 0);
 	source->due_ms = timeout_ms < 0 ? TINY_NEVER : support_now_ms() + timeout_ms;
+}
+
+static void refresh_second(struct tiny_source *source)
+{
+	set_fd(source, 1);
+}
+
+static void refresh_third(struct tiny_source *source)
+{
+	set_fd(source, 2);
 }
 
 static void on_ready(struct tiny_source *source, int revents)
 {
 	mlx5vfio_process(source->arg, source->fd, revents);
 	if (!source->dead)
-		refresh(source);
+		source->refresh(source);
 }
 
 static void on_due(struct tiny_source *source)
@@ -36,20 +55,28 @@ static void on_due(struct tiny_source *source)
 		refresh(source);
 }
 
+static void add_source(struct tiny_loop *loop, struct mlx5vfio *dev,
+		       void (*refresh_it)(struct tiny_source *source))
+{
+	struct tiny_source *source = tiny_add(loop);
+
+	ck_assert_ptr_nonnull(source);
+	source->arg = dev;
+	source->refresh = refresh_it;
+	source->on_ready = on_ready;
+	source->on_due = on_due;
+	refresh_it(source);
+}
+
 static struct mlx5vfio *attach(void *loop, struct ibv_context *ctx)
 {
 	struct mlx5vfio *dev = mlx5vfio_attach(ctx, NULL, NULL);
-	struct tiny_source *source;
 
 	if (!dev)
 		return NULL;
-	source = tiny_add(loop);
-	ck_assert_ptr_nonnull(source);
-	source->arg = dev;
-	source->refresh = refresh;
-	source->on_ready = on_ready;
-	source->on_due = on_due;
-	refresh(source);
+	add_source(loop, dev, refresh);
+	add_source(loop, dev, refresh_second);
+	add_source(loop, dev, refresh_third);
 	return dev;
 }
 

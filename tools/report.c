@@ -219,6 +219,57 @@ void report_health(struct report *report, const char *pci, const struct mlx5vfio
 		health_text(report, pci, health);
 }
 
+static const char *port_state(uint8_t state)
+{
+	switch (state) {
+	case MLX5VFIO_PORT_DOWN:
+		return "down";
+	case MLX5VFIO_PORT_UP:
+		return "up";
+	case MLX5VFIO_PORT_INITIALIZED:
+		return "initialized";
+	case MLX5VFIO_PORT_LID_CHANGE:
+		return "LID change";
+	case MLX5VFIO_PORT_PKEY_CHANGE:
+		return "P_Key change";
+	case MLX5VFIO_PORT_GUID_CHANGE:
+		return "GUID change";
+	case MLX5VFIO_PORT_CLIENT_REREGISTER:
+		return "client reregistration";
+	default:
+		return "unknown";
+	}
+}
+
+void report_port(struct report *report, const char *pci, const struct mlx5vfio_event *event)
+{
+	const char *state = port_state(event->sub_type);
+	struct json json;
+
+	if (begin_json(report, &json, "port", pci)) {
+		json_number(&json, "port", event->port);
+		json_string(&json, "state", state);
+		json_number(&json, "sub_type", event->sub_type);
+		end_event(report, &json);
+	} else if (!report->json) {
+		print_line(report, pci, "port %u: %s", event->port, state);
+	}
+}
+
+void report_no_ports(struct report *report, const char *pci, int error)
+{
+	struct json json;
+	char text[160];
+	const char *reason = error_text(error, text, sizeof(text));
+
+	if (begin_json(report, &json, "no-port-events", pci)) {
+		json_string(&json, "reason", reason);
+		end_event(report, &json);
+	} else if (!report->json) {
+		print_line(report, pci, "port changes are not seen: %s", reason);
+	}
+}
+
 void report_removal(struct report *report, const char *pci)
 {
 	struct json json;

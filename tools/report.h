@@ -7,7 +7,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#include <mlx5vfio/core.h>
+#include <mlx5vfio/eq.h>
 
 struct report {
 	FILE *out;
@@ -35,6 +35,9 @@ void report_open_failed(struct report *report, const char *pci, const char *reas
 void report_wakeups(struct report *report, const char *pci, uint64_t count);
 void report_error(struct report *report, const char *pci, int error);
 void report_health(struct report *report, const char *pci, const struct mlx5vfio_health *health);
+void report_port(struct report *report, const char *pci, const struct mlx5vfio_event *event);
+/* Port changes of this device are not seen. */
+void report_no_ports(struct report *report, const char *pci, int error);
 void report_removal(struct report *report, const char *pci);
 void report_closed(struct report *report, const char *pci, int error, double close_ms);
 /* The device stays open until the process ends. */

@@ -13,6 +13,9 @@
 
 #include "watched.h"
 
+/* Entries for port changes: few ever come at once. */
+#define PORT_QUEUE_LOG_SIZE 6
+
 static double milliseconds_since(uint64_t start_ns)
 {
 	return (double)(uv_hrtime() - start_ns) / 1e6;
@@ -93,6 +96,30 @@ static void on_removal(struct mlx5vfio *dev, void *arg)
 	watched_stop(watched);
 }
 
+static void on_event(struct mlx5vfio_eq *eq, const struct mlx5vfio_event *event, void *arg)
+{
+	struct watched *watched = arg;
+
+	if (event->type == MLX5VFIO_EVENT_PORT_STATE_CHANGE) {
+		report_port(watched->report, watched->pci, event);
+	} else if (event->type == MLX5VFIO_EVENT_QUEUE_OVERRUN) {
+		report_no_ports(watched->report, watched->pci, -EOVERFLOW);
+		mlx5vfio_eq_close(eq);
+	}
+}
+
+/* A device without a vector to spare is worth watching all the same. */
+static void watch_ports(struct watched *watched)
+{
+	const struct mlx5vfio_eq_attr attr = {
+		.log_size = PORT_QUEUE_LOG_SIZE,
+		.events = UINT64_C(1) << MLX5VFIO_EVENT_PORT_STATE_CHANGE,
+	};
+
+	if (!mlx5vfio_eq_open(watched->dev, &attr, on_event, watched))
+		report_no_ports(watched->report, watched->pci, -errno);
+}
+
 static int attach(struct watched *watched)
 {
 	static const struct mlx5vfio_handlers handlers = {
@@ -149,6 +176,7 @@ static void go_live(struct watched *watched)
 	}
 	watched->state = WATCHED_LIVE;
 	report_opened(watched->report, watched->pci, mlx5vfio_guarded(watched->dev), open_ms);
+	watch_ports(watched);
 }
 
 static void open_done(uv_work_t *work, int status)

@@ -37,6 +37,7 @@ static int usage(FILE *to)
 	      "  --socket PATH   control socket (in the private directory)\n"
 	      "  --dir DIR       where the private directory is made ($TMPDIR or /tmp)\n"
 	      "  --maps-offset   BAR0's mapping shows the bus address as its offset\n"
+	      "  --port eth|ib   kind of the port (eth)\n"
 	      "  --help, --version\n",
 	      to);
 	return to == stdout ? 0 : EXIT_USAGE;
@@ -73,6 +74,15 @@ static bool set_seed(struct options *options, const char *text)
 	return false;
 }
 
+static bool set_port(struct options *options, const char *text)
+{
+	options->infiniband = !strcmp(text, "ib");
+	if (options->infiniband || !strcmp(text, "eth"))
+		return true;
+	say("--port takes eth or ib");
+	return false;
+}
+
 /* The program may change its directory before the script is read. */
 static bool set_faults(struct options *options, const char *path)
 {
@@ -103,6 +113,8 @@ static bool apply_option(struct options *options, int option, const char *text)
 	case 'm':
 		options->maps_offset = true;
 		return true;
+	case 'p':
+		return set_port(options, text);
 	default:
 		return false;
 	}
@@ -118,6 +130,7 @@ int parse_options(int argc, char **argv, struct options *options, int *status)
 		{ "socket", required_argument, NULL, 'k' },
 		{ "dir", required_argument, NULL, 'd' },
 		{ "maps-offset", no_argument, NULL, 'm' },
+		{ "port", required_argument, NULL, 'p' },
 		{ "help", no_argument, NULL, 'h' },
 		{ "version", no_argument, NULL, 'V' },
 		{ NULL, 0, NULL, 0 },

@@ -14,7 +14,7 @@ enum {
 struct options {
 	unsigned devices;
 	uint64_t seed;
-	bool report, maps_offset;
+	bool report, maps_offset, infiniband;
 	char faults[PATH_MAX];
 	const char *socket;
 	const char *parent; /* where the private directory is made */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The commands of the control language, but for the faults: events, the clock, questions. */
+/* The commands of the control language, but for the faults and events: page requests, the clock, questions. */
 #include <ctype.h>
 #include <errno.h>
 #include <inttypes.h>
@@ -58,28 +58,6 @@ static int run_spurious(struct device *dev, struct request *req)
 		return -EINVAL;
 	interrupt_raise(dev, (unsigned)vector);
 	return 0;
-}
-
-static int run_port(struct device *dev, struct request *req)
-{
-	bool up = !strcmp(req->args[0], "up");
-
-	if (!up && strcmp(req->args[0], "down"))
-		return -EINVAL;
-	port_event(dev, up);
-	return 0;
-}
-
-static int run_overrun(struct device *dev, struct request *req)
-{
-	struct eq *eq = eq_for(dev, EVENT_COMMAND);
-
-	if (eq) {
-		eq_overrun(dev, eq);
-		return 0;
-	}
-	snprintf(req->reply, req->size, "the device has no asynchronous queue");
-	return -ENETDOWN;
 }
 
 static int run_clock_step(struct device *dev, struct request *req)
@@ -166,8 +144,12 @@ static const struct verb verbs[] = {
 	{ "fail", true, false, 3, 4, run_fail },
 	{ "lose-interrupt", true, false, 1, 2, run_lose_interrupt },
 	{ "spurious", true, true, 1, 2, run_spurious },
-	{ "port", true, true, 2, 2, run_port },
-	{ "overrun", true, true, 1, 1, run_overrun },
+	{ "port", true, true, 2, 5, run_port },
+	{ "cq-event", true, true, 2, 3, run_cq_event },
+	{ "cq-error", true, true, 2, 3, run_cq_error },
+	{ "qp-event", true, true, 2, 3, run_qp_event },
+	{ "events", true, true, 3, 3, run_events },
+	{ "overrun", true, true, 1, 2, run_overrun },
 	{ "foreign-reset", true, true, 1, 1, run_foreign_reset },
 	{ "remove-request", true, true, 1, 3, run_remove_request },
 	{ "unbind", true, false, 1, 2, run_unbind },

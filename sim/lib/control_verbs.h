@@ -40,6 +40,14 @@ int run_map_fail(struct device *dev, struct request *req);
 int run_memlock(struct device *dev, struct request *req);
 int run_heal(struct device *dev, struct request *req);
 
+/* control_events.c */
+int run_port(struct device *dev, struct request *req);
+int run_cq_event(struct device *dev, struct request *req);
+int run_cq_error(struct device *dev, struct request *req);
+int run_qp_event(struct device *dev, struct request *req);
+int run_events(struct device *dev, struct request *req);
+int run_overrun(struct device *dev, struct request *req);
+
 /* control_kernel.c */
 int run_remove_request(struct device *dev, struct request *req);
 int run_aer(struct device *dev, struct request *req);

@@ -84,6 +84,7 @@ static void forget_queues(struct device *dev)
 		dev->eqs[i] = NULL;
 	}
 	dev->uar_count = 0;
+	dev->event_job_count = 0;
 }
 
 static void forget_objects(struct device *dev)
@@ -93,6 +94,8 @@ static void forget_objects(struct device *dev)
 	idset_clear(&dev->umems);
 	idset_clear(&dev->domains);
 	idset_clear(&dev->cqs);
+	idset_clear(&dev->qps);
+	cqs_forget(dev);
 }
 
 static void forget_pages(struct device *dev)
@@ -115,6 +118,7 @@ static void forget_everything(struct device *dev)
 	forget_queues(dev);
 	forget_objects(dev);
 	forget_pages(dev);
+	port_reset(dev);
 }
 
 static void cure(struct faults *faults)
@@ -162,6 +166,7 @@ int device_open(struct device *dev, int fd)
 	dev->error_irq = dev->request_irq = -1;
 	memset(&dev->stats, 0, sizeof(dev->stats));
 	dev->dropped = 0;
+	port_reset(dev);
 	dev->stats.opens = opens + 1;
 	/* Faults that were set while it was closed hold for this opening. */
 	registers_reset(dev);
@@ -194,6 +199,7 @@ bool device_step(struct device *dev, uint64_t now, uint64_t *next)
 	busy |= eqs_step(dev, now);
 	busy |= commands_step(dev, now, next);
 	busy |= page_jobs_step(dev, now, next);
+	busy |= event_jobs_step(dev, now, next);
 	return busy;
 }
 
@@ -201,7 +207,7 @@ bool device_settled(const struct device *dev)
 {
 	if (!dev->open)
 		return true;
-	if (dev->job_count)
+	if (dev->job_count || dev->event_job_count)
 		return false;
 	if (!device_blocked(dev) && (commands_waiting(dev) || dev->unanswered || dev->rescan))
 		return false;

@@ -18,13 +18,14 @@ enum {
 	PAGE_SIZE = 4096,
 	COMMAND_SLOTS = 32,
 	MSIX_VECTORS = 64,
-	MAX_EQS = 64,
+	MAX_EQS = 80, /* more than there are vectors */
 	FIRST_UAR = 16,
 	BAR_PAGES = 256, /* as much of BAR0 as we ever look at */
 	BOOT_PAGES = 64,
 	INIT_PAGES = 256,
 	MAX_FAIL_RULES = 16,
 	MAX_PAGE_JOBS = 32,
+	MAX_EVENT_JOBS = 64,
 	ANY_OPCODE = -1,
 };
 
@@ -44,6 +45,9 @@ enum {
 };
 
 enum event_type {
+	EVENT_COMPLETION = 0x00,
+	EVENT_CQ_ERROR = 0x04,
+	EVENT_QP_CATASTROPHIC = 0x05,
 	EVENT_PORT = 0x09,
 	EVENT_COMMAND = 0x0a,
 	EVENT_PAGES = 0x0b,
@@ -99,6 +103,7 @@ struct eq {
 	bool arm_doubtful;           /* an arm may have been lost since the last that was seen */
 	uint64_t quiet_since;        /* last change, for lost arms */
 	uint32_t rescued_at;         /* producer at the last rescue */
+	unsigned rescues;            /* in vain, since something happened */
 	uint64_t pages[];
 };
 
@@ -106,6 +111,20 @@ struct page_job {
 	int32_t pages; /* negative: asked back */
 	uint64_t left, every, due;
 	bool spaced;
+};
+
+/* Events for one queue, see event_jobs.c. */
+struct event_job {
+	uint8_t queue, type, sub_type;
+	bool numbered;   /* each bears its number within the job */
+	bool alternates; /* a port that goes up and down */
+	uint64_t left, written, every, due;
+	uint8_t data[28];
+};
+
+struct cq_table {
+	uint8_t *queues; /* by CQ number, the event queue it reports to, 0 for none */
+	uint32_t room;
 };
 
 struct device {
@@ -140,10 +159,14 @@ struct device {
 	struct eq *eqs[MAX_EQS];
 	uint32_t uars[BAR_PAGES];
 	unsigned uar_count;
-	struct idset pds, mkeys, umems, domains, cqs;
+	struct idset pds, mkeys, umems, domains, cqs, qps;
+	struct cq_table cq_table;
+	bool port_up;
 	struct pageset startup, given;
 	struct page_job jobs[MAX_PAGE_JOBS];
 	unsigned job_count;
+	struct event_job event_jobs[MAX_EVENT_JOBS];
+	unsigned event_job_count;
 	uint64_t unanswered, dropped; /* page requests */
 };
 
@@ -224,7 +247,28 @@ int page_job_add(struct device *dev, const struct page_job *job);
 void page_jobs_stop(struct device *dev);
 bool page_jobs_step(struct device *dev, uint64_t now, uint64_t *next);
 void page_answer(struct device *dev);
+
+/* event_jobs.c */
+int event_job_add(struct device *dev, const struct event_job *job);
+int event_job_add_all(struct device *dev, struct event_job job);
+void event_jobs_forget(struct device *dev, const struct eq *eq);
+bool event_jobs_step(struct device *dev, uint64_t now, uint64_t *next);
+
+/* port.c */
+void port_reset(struct device *dev);
 void port_event(struct device *dev, bool up);
+struct event_job port_job(bool up);
+void port_flip(struct device *dev, struct event_job *job);
+uint8_t port_access_register(struct command *cmd);
+uint8_t port_datagram(struct command *cmd);
+uint8_t port_vport(struct command *cmd);
+
+/* cq.c */
+uint8_t cq_create(struct command *cmd);
+uint8_t cq_destroy(struct command *cmd);
+struct eq *cq_reports_to(const struct device *dev, uint32_t number);
+void cqs_lose_queue(struct device *dev, const struct eq *eq);
+void cqs_forget(struct device *dev);
 
 /* pages.c */
 uint8_t pages_manage(struct command *cmd);

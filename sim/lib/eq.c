@@ -20,6 +20,7 @@ enum {
 	COUNTER_HALF = 0x800000,
 	MAX_LOG_ENTRIES = 20,
 	OVERRUN_EXTRA = 8,
+	MAX_RESCUES = 8,
 	SYNDROME_EQ_OVERRUN = 0x0c,
 };
 
@@ -129,6 +130,8 @@ void eq_destroy(struct device *dev, struct eq *eq)
 {
 	/* The last doorbell was rung before the command. */
 	eq_doorbells(dev, clock_now());
+	event_jobs_forget(dev, eq);
+	cqs_lose_queue(dev, eq);
 	for (unsigned i = 1; i < MAX_EQS; i++)
 		if (dev->eqs[i] && dev->eqs[i]->uar == eq->uar)
 			dev->eqs[i]->arm_doubtful = true;
@@ -298,8 +301,10 @@ static bool take_doorbell(struct device *dev, size_t offset, bool arm, uint64_t 
 		eq->armed = true;
 		news = true;
 	}
-	if (news)
+	if (news) {
 		eq->quiet_since = now;
+		eq->rescues = 0;
+	}
 	interrupt_if_armed(dev, eq);
 	return news;
 }
@@ -325,15 +330,20 @@ void eq_doorbells(struct device *dev, uint64_t now)
 /*
  * Two queues on one page write one register, and in plain memory one arm can overwrite the other. A
  * queue that stays unarmed with entries in it gets one interrupt that nobody asked for; the program
- * finds its entries and arms again.
+ * finds its entries and arms again. That arm may be lost as well: again, but ever more rarely,
+ * because a program that does not look at its queue is not to be disturbed. A queue that has been
+ * overrun since would have interrupted at its first entry.
  */
 static void rescue_lost_arm(struct device *dev, struct eq *eq, uint64_t now)
 {
-	if (eq->armed || eq->broken || !eq_backlog(eq) || eq->rescued_at == eq->producer)
+	if (eq->armed || !eq_backlog(eq) || !(eq->arm_doubtful || shares_doorbell(dev, eq)))
 		return;
-	if (now - eq->quiet_since < RESCUE_AFTER || !(eq->arm_doubtful || shares_doorbell(dev, eq)))
+	if (eq->rescued_at != eq->producer)
+		eq->rescues = 0;
+	if (eq->rescues == MAX_RESCUES || now - eq->quiet_since < RESCUE_AFTER << eq->rescues)
 		return;
 	eq->rescued_at = eq->producer;
+	eq->rescues++;
 	interrupt_raise(dev, eq->vector);
 }
 

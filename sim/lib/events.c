@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Events that the control language asks for: page requests in their various rhythms, port changes. */
+/* Page requests in their various rhythms. */
 #include <errno.h>
 #include <string.h>
 #include "bytes.h"
@@ -8,9 +8,6 @@
 enum {
 	DATA_SIZE = 28,
 	DATA_PAGES = 4,
-	DATA_PORT = 8, /* the high nibble is the port number */
-	PORT_UP = 4,
-	PORT_DOWN = 1,
 	COMMAND_ROOM = 32, /* what a page request must leave free */
 };
 
@@ -102,14 +99,4 @@ void page_answer(struct device *dev)
 {
 	if (dev->unanswered)
 		dev->unanswered--;
-}
-
-void port_event(struct device *dev, bool up)
-{
-	uint8_t data[DATA_SIZE] = { 0 };
-
-	data[DATA_PORT] = 1 << 4;
-	for (unsigned i = 1; i < MAX_EQS; i++)
-		if (dev->eqs[i] && dev->eqs[i]->events >> EVENT_PORT & 1)
-			eq_post(dev, dev->eqs[i], EVENT_PORT, up ? PORT_UP : PORT_DOWN, data);
 }

@@ -47,9 +47,14 @@ uint32_t idset_take(struct idset *set)
 	return grow(set) ? idset_take(set) : 0;
 }
 
+bool idset_has(const struct idset *set, uint32_t id)
+{
+	return id && id < set->room && in_use(set, id);
+}
+
 bool idset_give(struct idset *set, uint32_t id)
 {
-	if (!id || id >= set->room || !in_use(set, id))
+	if (!idset_has(set, id))
 		return false;
 	set->bits[id / 64] &= ~(UINT64_C(1) << (id % 64));
 	return true;

@@ -14,6 +14,7 @@ struct idset {
 
 /* Returns a number of 1 or more, or 0 when there is none. */
 uint32_t idset_take(struct idset *set);
+bool idset_has(const struct idset *set, uint32_t id);
 bool idset_give(struct idset *set, uint32_t id);
 void idset_clear(struct idset *set);
 

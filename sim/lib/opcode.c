@@ -194,19 +194,22 @@ static uint8_t run_dealloc_domain(struct command *cmd)
 	return give_number(cmd, &cmd->dev->domains, "transport domain");
 }
 
-static uint8_t run_create_cq(struct command *cmd)
+static uint8_t run_create_qp(struct command *cmd)
 {
-	enum { AT_CQ_EQ_NUMBER = 0x10 + 0x17 };
-	uint8_t eq = cmd->in[AT_CQ_EQ_NUMBER];
-
-	if (eq >= MAX_EQS || !cmd->dev->eqs[eq])
-		return STATUS_BAD_RESOURCE;
-	return take_number(cmd, &cmd->dev->cqs);
+	return take_number(cmd, &cmd->dev->qps);
 }
 
-static uint8_t run_destroy_cq(struct command *cmd)
+/* From one state to the next; which one does not matter to us. */
+static uint8_t run_modify_qp(struct command *cmd)
 {
-	return give_number(cmd, &cmd->dev->cqs, "completion queue");
+	uint32_t number = get_be24(cmd->in + AT_NUMBER);
+
+	return idset_has(&cmd->dev->qps, number) ? STATUS_OK : no_such(cmd, "queue pair", number);
+}
+
+static uint8_t run_destroy_qp(struct command *cmd)
+{
+	return give_number(cmd, &cmd->dev->qps, "queue pair");
 }
 
 static const struct opcode_entry opcodes[] = {
@@ -224,14 +227,21 @@ static const struct opcode_entry opcodes[] = {
 	{ 0x202, ACTIVE, 16, run_destroy_mkey },
 	{ 0x301, ACTIVE, 0x110, run_create_eq },
 	{ 0x302, ACTIVE, 16, run_destroy_eq },
-	{ 0x400, ACTIVE, 0x50, run_create_cq },
-	{ 0x401, ACTIVE, 16, run_destroy_cq },
-	{ 0x755, ACTIVE, 16, run_nothing }, /* MODIFY_NIC_VPORT_CONTEXT */
+	{ 0x400, ACTIVE, 0x50, cq_create },
+	{ 0x401, ACTIVE, 16, cq_destroy },
+	{ 0x500, ACTIVE, 0x100, run_create_qp },
+	{ 0x501, ACTIVE, 16, run_destroy_qp },
+	{ 0x502, ACTIVE, 0x100, run_modify_qp }, /* RST2INIT */
+	{ 0x503, ACTIVE, 0x100, run_modify_qp }, /* INIT2RTR */
+	{ 0x504, ACTIVE, 0x100, run_modify_qp }, /* RTR2RTS */
+	{ 0x50d, ACTIVE, 0x110, port_datagram }, /* MAD_IFC */
+	{ 0x755, ACTIVE, 16, run_nothing },      /* MODIFY_NIC_VPORT_CONTEXT */
+	{ 0x762, ACTIVE, 16, port_vport },       /* QUERY_HCA_VPORT_CONTEXT */
 	{ 0x800, ACTIVE, 16, run_alloc_pd },
 	{ 0x801, ACTIVE, 16, run_dealloc_pd },
 	{ 0x802, ACTIVE, 16, run_alloc_uar },
 	{ 0x803, ACTIVE, 16, run_dealloc_uar },
-	{ 0x805, ENABLED, 16, run_nothing }, /* ACCESS_REG */
+	{ 0x805, ENABLED, 16, port_access_register }, /* ACCESS_REG */
 	{ 0x816, ACTIVE, 16, run_alloc_domain },
 	{ 0x817, ACTIVE, 16, run_dealloc_domain },
 	{ 0xa08, ACTIVE, 0x30, run_create_umem },

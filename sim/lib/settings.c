@@ -45,6 +45,7 @@ static void read_environment(void)
 	current.seed = number_variable(SIM_ENV_SEED, 1);
 	current.report = number_variable(SIM_ENV_REPORT, 0) != 0;
 	current.maps_offset = number_variable(SIM_ENV_MAPS_OFFSET, 0) != 0;
+	current.infiniband = number_variable(SIM_ENV_INFINIBAND, 0) != 0;
 	current.active = true;
 }
 

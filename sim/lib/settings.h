@@ -11,6 +11,7 @@ struct settings {
 	bool active; /* false: not started by mlx5vfio-sim, everything passes through */
 	bool report;
 	bool maps_offset;
+	bool infiniband; /* the port is one, not Ethernet */
 	unsigned devices;
 	uint64_t seed;
 	char dir[256];

@@ -64,4 +64,12 @@ void faults_beside_a_healthy_one(const struct loop_driver *driver);
 void faults_warning(const struct loop_driver *driver);
 void handlers_replaced(const struct loop_driver *driver);
 
+/* eq.c: event queues. */
+void queue_port_changes(const struct loop_driver *driver);
+void queue_storm(const struct loop_driver *driver);
+void queue_budget(const struct loop_driver *driver);
+void queue_closed_in_handler(const struct loop_driver *driver);
+void queue_device_detached_in_handler(const struct loop_driver *driver);
+void queue_device_dies(const struct loop_driver *driver);
+
 #endif
