@@ -46,28 +46,18 @@ static void on_timer(uv_timer_t *timer)
 	mlx5vfio_process(((const struct host *)timer->data)->dev, -1, 0);
 }
 
-static void handle_gone(struct host *host)
+static void on_closed(uv_handle_t *handle)
 {
+	struct host *host = handle->data;
 	struct mlx5vfio *dev = host->dev;
 
+	if (uv_handle_get_type(handle) == UV_POLL)
+		free(handle);
 	if (--host->handles)
 		return;
 	free(host);
 	if (dev)
 		mlx5vfio_released(dev);
-}
-
-static void on_poll_closed(uv_handle_t *handle)
-{
-	struct host *host = handle->data;
-
-	free(handle);
-	handle_gone(host);
-}
-
-static void on_timer_closed(uv_handle_t *handle)
-{
-	handle_gone(handle->data);
 }
 
 /* A handle that was only stopped would touch its fd again when it is closed, whoever has it then. */
@@ -76,7 +66,7 @@ static void remove_watch(struct watch **link)
 	struct watch *watch = *link;
 
 	*link = watch->next;
-	uv_close((uv_handle_t *)&watch->poll, on_poll_closed);
+	uv_close((uv_handle_t *)&watch->poll, on_closed);
 }
 
 static int add_watch(struct host *host, int fd)
@@ -158,7 +148,7 @@ static void host_release(void *loop)
 	while (host->watches)
 		remove_watch(&host->watches);
 	if (host->timer.data)
-		uv_close((uv_handle_t *)&host->timer, on_timer_closed);
+		uv_close((uv_handle_t *)&host->timer, on_closed);
 	if (!host->handles)
 		free(host);
 }
