@@ -35,10 +35,9 @@ static void adopt(struct host *host, uv_handle_t *handle)
 
 static void on_poll(uv_poll_t *poll, int status, int events)
 {
-	const struct host *host = poll->data;
-	bool readable = status == 0 && (events & UV_READABLE);
+	int revents = !status && (events & UV_READABLE) ? POLLIN : POLLERR;
 
-	mlx5vfio_process(host->dev, ((struct watch *)poll)->fd, readable ? POLLIN : POLLERR);
+	mlx5vfio_process(((struct host *)poll->data)->dev, ((struct watch *)poll)->fd, revents);
 }
 
 static void on_timer(uv_timer_t *timer)
