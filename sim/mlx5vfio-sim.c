@@ -19,6 +19,7 @@
 #include <unistd.h>
 #include "common/naming.h"
 #include "common/options.h"
+#include "common/program.h"
 #include "common/tree.h"
 
 enum {
@@ -56,6 +57,7 @@ static bool find_program(const char *program, char path[PATH_MAX])
 static int check_program(const char *program)
 {
 	char path[PATH_MAX];
+	const char *refusal;
 	struct stat st;
 
 	if (!find_program(program, path) || stat(path, &st)) {
@@ -66,8 +68,9 @@ static int check_program(const char *program)
 		say("%s: not executable", program);
 		return EXIT_NOT_EXECUTABLE;
 	}
-	if (st.st_mode & (S_ISUID | S_ISGID)) {
-		say("%s: is set-uid or set-gid and cannot be simulated", program);
+	refusal = program_refusal(path);
+	if (refusal) {
+		say("%s: %s", program, refusal);
 		return EXIT_USAGE;
 	}
 	return 0;
@@ -120,6 +123,21 @@ static void set_number(const char *name, uint64_t value)
 
 	snprintf(text, sizeof(text), "%" PRIu64, value);
 	setenv(name, text, 1);
+}
+
+/* LD_PRELOAD cannot name a path with a space or a colon; through a link ours never has one. */
+static bool link_library(const char *library, char link[PATH_MAX])
+{
+	snprintf(link, PATH_MAX, "%s/libmlx5vfio-sim.so", tree_dir());
+	if (strpbrk(link, " :")) {
+		say("%s: the temporary directory's name has a space or a colon", tree_dir());
+		return false;
+	}
+	if (symlink(library, link)) {
+		say("%s: %s", link, strerror(errno));
+		return false;
+	}
+	return true;
 }
 
 static bool set_environment(const struct options *options, const char *library)
@@ -250,7 +268,7 @@ static int end_as(int status)
 int main(int argc, char **argv)
 {
 	struct options options = { .devices = 1, .seed = 1 };
-	char library[PATH_MAX];
+	char library[PATH_MAX], link[PATH_MAX];
 	int status, program = parse_options(argc, argv, &options, &status);
 
 	if (!program)
@@ -262,7 +280,8 @@ int main(int argc, char **argv)
 		return EXIT_USAGE;
 	atexit(clean_up);
 	chosen_socket = options.socket;
-	if (!tree_make(&options) || !set_environment(&options, library))
+	if (!tree_make(&options) || !link_library(library, link) ||
+	    !set_environment(&options, link))
 		return EXIT_USAGE;
 	status = run_and_wait(argv + program);
 	clean_up();

@@ -107,9 +107,27 @@ try_set_uid() {
 		cp /bin/true "$tmp/raised"
 		chmod "$mode" "$tmp/raised"
 		expect 1 "$sim" "$tmp/raised"
-		says err 'set-uid or set-gid'
+		says err 'set-uid, set-gid'
 		rm -f "$tmp/raised"
 	done
+}
+
+try_unsimulable() { # what the dynamic linker would run without us
+	cp /bin/true "$tmp/raised"
+	chmod u+s "$tmp/raised"
+	printf '#!%s\n' "$tmp/raised" >"$tmp/script"
+	chmod +x "$tmp/script"
+	expect 1 "$sim" "$tmp/script"
+	says err 'set-uid interpreter'
+	rm -f "$tmp/raised"
+	echo 'int main(void) { return 0; }' >"$tmp/fixed.c"
+	gcc -static -o "$tmp/fixed" "$tmp/fixed.c"
+	expect 1 "$sim" "$tmp/fixed"
+	says err 'statically linked'
+	mkdir -p "$tmp/a space:colon/bin" "$tmp/a space:colon/lib"
+	cp "$sim" "$tmp/a space:colon/bin/"
+	cp "$(dirname "$sim")/../lib/libmlx5vfio-sim.so" "$tmp/a space:colon/lib/"
+	expect 0 "$tmp/a space:colon/bin/mlx5vfio-sim" cat /sys/bus/pci/devices/0000:b0:00.0/vendor
 }
 
 try_foreign_files() {
@@ -302,6 +320,8 @@ try_signals
 part signals
 try_set_uid
 part set-uid
+try_unsimulable
+part 'not to be simulated'
 try_foreign_files
 part 'foreign files'
 try_left_overs
