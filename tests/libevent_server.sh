@@ -124,6 +124,10 @@ one_is_up() {
 		grep -qx 'mlx5vfio_up{device="0000:b1:00.0"} 1' "$work/body"
 }
 
+port_went_down() {
+	curl -sS "$url/metrics" | grep -qF 'mlx5vfio_port_down_total{device="0000:b1:00.0"} 1'
+}
+
 check_metrics() { # WHEN
 	check "metrics $1" answers 200 /metrics
 	check "metrics $1, strict parser" strict
@@ -184,6 +188,8 @@ ask_all_the_time >"$work/answers" &
 asker=$!
 check 'it is asked all the time' wait_for 20 asked 80
 check 'page requests meanwhile' control page-request 1 4 100 spaced
+check 'a port goes down' control port 1 down
+check 'which is counted' wait_for 20 port_went_down
 check 'its firmware hangs: closing it takes minutes' control hang 0
 check 'it dies' control fatal 0 0x1 0x1234
 check 'it is told of' wait_for 20 grep -q '^0000:b0:00.0: fatal firmware error' "$work/out"

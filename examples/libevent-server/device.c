@@ -76,6 +76,30 @@ static void on_detached(void *arg)
 		event_base_loopexit(device->server->base, NULL);
 }
 
+static void on_port(struct mlx5vfio_eq *eq, const struct mlx5vfio_event *event, void *arg)
+{
+	struct device *device = arg;
+
+	(void)eq;
+	if (event->type != MLX5VFIO_EVENT_PORT_STATE_CHANGE)
+		return;
+	printf("%s: port %u: state %u\n", device->pci_name, event->port, event->sub_type);
+	device->port_ups += event->sub_type == MLX5VFIO_PORT_UP;
+	device->port_downs += event->sub_type == MLX5VFIO_PORT_DOWN;
+}
+
+/* The queue ends with the device. Without one its port is simply not heard of. */
+static void watch_ports(struct device *device)
+{
+	const struct mlx5vfio_eq_attr attr = {
+		.log_size = 4,
+		.events = UINT64_C(1) << MLX5VFIO_EVENT_PORT_STATE_CHANGE,
+	};
+
+	if (!mlx5vfio_eq_open(device->dev, &attr, on_port, device))
+		fprintf(stderr, "%s: no port events: %s\n", device->pci_name, strerror(errno));
+}
+
 /* Milliseconds, but minutes on sick firmware: before the loop runs, or on a thread. */
 bool device_start(struct device *device)
 {
@@ -96,6 +120,7 @@ bool device_start(struct device *device)
 		return false;
 	}
 	mlx5vfio_set_handlers(device->dev, &handlers, device);
+	watch_ports(device);
 	device->server->attached++;
 	device_look(device);
 	return true;

@@ -31,7 +31,17 @@ static double unmoved(const struct device *device)
 	return device->health.unmoved_ms / 1e3;
 }
 
-static const struct family gauges[] = {
+static double port_ups(const struct device *device)
+{
+	return (double)device->port_ups;
+}
+
+static double port_downs(const struct device *device)
+{
+	return (double)device->port_downs;
+}
+
+static const struct family families[] = {
 	{ "mlx5vfio_up", "gauge", "1 while the device serves, 0 once it is dead or closed.", up },
 	{ "mlx5vfio_warning", "gauge", "1 while firmware reports something that is not fatal.",
 	  warning },
@@ -39,6 +49,8 @@ static const struct family gauges[] = {
 	  syndrome },
 	{ "mlx5vfio_health_unmoved_seconds", "gauge",
 	  "For how long the health counter has not moved.", unmoved },
+	{ "mlx5vfio_port_up_total", "counter", "Times a port came up.", port_ups },
+	{ "mlx5vfio_port_down_total", "counter", "Times a port went down.", port_downs },
 };
 
 struct counter {
@@ -84,8 +96,8 @@ static void add_sample(struct evbuffer *body, const char *name, const struct dev
 	evbuffer_add(body, "} ", 2);
 }
 
-static void add_gauge(struct evbuffer *body, const struct server *server,
-		      const struct family *family)
+static void add_family(struct evbuffer *body, const struct server *server,
+		       const struct family *family)
 {
 	int i;
 
@@ -144,8 +156,8 @@ void metrics(struct evhttp_request *request, struct server *server)
 	}
 	for (i = 0; i < (size_t)server->count; i++)
 		device_look(&server->devices[i]);
-	for (i = 0; i < sizeof(gauges) / sizeof(gauges[0]); i++)
-		add_gauge(body, server, &gauges[i]);
+	for (i = 0; i < sizeof(families) / sizeof(families[0]); i++)
+		add_family(body, server, &families[i]);
 	for (i = 0; i < sizeof(counters) / sizeof(counters[0]); i++)
 		add_counter(body, server, &counters[i]);
 	add_info(body, server);

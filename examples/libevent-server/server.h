@@ -6,6 +6,7 @@
 #include <event2/buffer.h>
 #include <event2/event.h>
 #include <event2/http.h>
+#include <mlx5vfio/eq.h>
 #include <mlx5vfio/libevent.h>
 
 struct device {
@@ -16,6 +17,7 @@ struct device {
 	bool removed;                  /* because the kernel wanted it back */
 	struct mlx5vfio_health health; /* the last that is known, and so of the counters */
 	struct mlx5vfio_stats stats;
+	unsigned long port_ups, port_downs; /* changes that the device told */
 };
 
 struct server {

@@ -41,11 +41,20 @@ export interface Stats {
   reports: number;
   samples: number;
   deferred: number;
+  events: number;
 }
 
 export interface OpenOptions {
   /** Milliseconds between looks at the device's health: 10 to 3600000, 0 for none; 500. */
   interval?: number;
+}
+
+export interface PortChange {
+  /** The port's number, from 1. */
+  port: number;
+  state: 'up' | 'down' | 'changed';
+  /** What changed, as the programmer's reference manual numbers it. */
+  subType: number;
 }
 
 export interface DeviceEvents {
@@ -55,6 +64,8 @@ export interface DeviceEvents {
   error: [error: NodeJS.ErrnoException & { health?: Health }];
   /** The kernel asks for the device back: close it. */
   removal: [];
+  /** A port of the device changed its state. */
+  port: [change: PortChange];
   /** The device is closed. */
   close: [];
 }

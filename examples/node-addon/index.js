@@ -69,6 +69,9 @@ class Device extends EventEmitter {
         }
         this.emit('close');
         break;
+      case 'port':
+        this.emit('port', value);
+        break;
       default:
         this.emit(event);
     }

@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <uv.h>
 
+#include <mlx5vfio/eq.h>
 #include <mlx5vfio/uv.h>
 
 struct device;
@@ -72,6 +73,7 @@ napi_value value_string(napi_env env, const char *string);
 napi_value value_error(napi_env env, int error, const char *message);
 napi_value value_health(napi_env env, const struct mlx5vfio_health *health);
 napi_value value_stats(napi_env env, const struct mlx5vfio_stats *stats);
+napi_value value_port(napi_env env, const struct mlx5vfio_event *event);
 napi_value throw_errno(napi_env env, int error, const char *message);
 
 #endif

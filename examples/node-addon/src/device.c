@@ -106,6 +106,29 @@ static void on_removal(struct mlx5vfio *dev, void *arg)
 	tell(arg, "removal", make_nothing, NULL);
 }
 
+static napi_value make_port(const struct device *device, const void *event)
+{
+	return value_port(device->environment->env, event);
+}
+
+static void on_event(struct mlx5vfio_eq *eq, const struct mlx5vfio_event *event, void *arg)
+{
+	(void)eq;
+	if (event->type == MLX5VFIO_EVENT_PORT_STATE_CHANGE)
+		tell(arg, "port", make_port, event);
+}
+
+/* The queue ends with the device. Without one, because no vector is free, there is no 'port'. */
+static void watch_ports(struct device *device)
+{
+	const struct mlx5vfio_eq_attr attr = {
+		.log_size = 4,
+		.events = UINT64_C(1) << MLX5VFIO_EVENT_PORT_STATE_CHANGE,
+	};
+
+	mlx5vfio_eq_open(device->dev, &attr, on_event, device);
+}
+
 static void on_closed(int error, void *arg)
 {
 	((struct device *)arg)->error = error;
@@ -162,6 +185,7 @@ int device_opened(struct device *device, struct ibv_context *ctx)
 		return -errno;
 	mlx5vfio_set_handlers(device->dev, &handlers, device);
 	mlx5vfio_set_interval(device->dev, device->interval_ms); /* index.js has checked it */
+	watch_ports(device);
 	return 0;
 }
 

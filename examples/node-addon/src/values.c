@@ -156,5 +156,29 @@ napi_value value_stats(napi_env env, const struct mlx5vfio_stats *stats)
 	set_number(env, object, "reports", (double)stats->reports);
 	set_number(env, object, "samples", (double)stats->samples);
 	set_number(env, object, "deferred", (double)stats->deferred);
+	set_number(env, object, "events", (double)stats->events);
+	return object;
+}
+
+static const char *port_state(uint8_t state)
+{
+	switch (state) {
+	case MLX5VFIO_PORT_UP:
+		return "up";
+	case MLX5VFIO_PORT_DOWN:
+		return "down";
+	default:
+		return "changed";
+	}
+}
+
+napi_value value_port(napi_env env, const struct mlx5vfio_event *event)
+{
+	napi_value object = NULL;
+
+	napi_create_object(env, &object);
+	set_number(env, object, "port", event->port);
+	set_string(env, object, "state", port_state(event->sub_type));
+	set_number(env, object, "subType", event->sub_type);
 	return object;
 }

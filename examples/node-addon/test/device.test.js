@@ -151,3 +151,19 @@ test('a device closed in its own handler', async (t) => {
   await closed;
   await control('heal 0');
 });
+
+test('a port goes down and comes up, in order', async (t) => {
+  const device = await use(t, 0);
+  const changes = [];
+  const both = new Promise((resolve) => {
+    device.on('port', (change) => changes.push(change) === 2 && resolve());
+  });
+  await control('port 0 down');
+  await control('port 0 up');
+  await both;
+  assert.deepStrictEqual(changes, [
+    { port: 1, state: 'down', subType: 1 },
+    { port: 1, state: 'up', subType: 4 },
+  ]);
+  assert.strictEqual(device.stats().events, 2);
+});
