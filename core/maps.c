@@ -12,7 +12,7 @@
 bool maps_line_matches(const char *line, uintptr_t start, size_t size)
 {
 	unsigned long long from, to;
-	char permissions[5];
+	char permissions[5] = "";
 
 	if (sscanf(line, "%llx-%llx %4s", &from, &to, permissions) != 3)
 		return false;

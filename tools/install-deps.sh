@@ -25,7 +25,7 @@ for purpose in "${@:-build}"; do
 		wanted="$wanted gcc libc6-dev pkg-config libibverbs-dev libuv1-dev libevent-dev libev-dev" ;;
 	test)
 		# pyverbs: a client of libmlx5 that is not ours; libc6-dbg: valgrind needs it
-		wanted="$wanted check g++ clang valgrind libc6-dbg python3 python3-pyverbs man-db mandoc curl $(node_packages)" ;;
+		wanted="$wanted check g++ clang valgrind libc6-dbg python3 python3-pyverbs man-db mandoc libclang-rt-14-dev curl $(node_packages)" ;;
 	lint)
 		wanted="$wanted clang clang-format clang-tidy cppcheck shellcheck" ;;
 	*)

@@ -157,10 +157,14 @@ int run_map_fail(struct device *dev, struct request *req)
 
 int run_memlock(struct device *dev, struct request *req)
 {
-	dev->faults.memory_limited = strcmp(req->args[0], "off") != 0;
-	if (!dev->faults.memory_limited)
-		return 0;
-	return parse_number(req->args[0], 0, UINT64_MAX, &dev->faults.memory) ? 0 : -EINVAL;
+	bool limited = strcmp(req->args[0], "off") != 0;
+	uint64_t bytes = 0;
+
+	if (limited && !parse_number(req->args[0], 0, UINT64_MAX, &bytes))
+		return -EINVAL;
+	dev->faults.memory_limited = limited;
+	dev->faults.memory = bytes;
+	return 0;
 }
 
 int run_heal(struct device *dev, struct request *req)
