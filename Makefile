@@ -268,6 +268,9 @@ FILES    = $(foreach p,$(TOOL) $(SIM_BIN),755:$(bindir)/$(notdir $(p)):$(p)) \
   $(foreach p,$(PC),644:$(pkgconfigdir)/$(p):$(BUILD)/pkgconfig/$(p)) \
   $(foreach m,$(wildcard man/*.[1-9]),644:$(mandir)/man$(patsubst .%,%,$(suffix $(m)))/$(notdir $(m)):$(m))
 
+# the dynamic linker's cache, when it is the running system's that was changed
+ldconfig = @[ -n "$(DESTDIR)" ] || [ "$$(id -u)" -ne 0 ] || PATH="$$PATH:/sbin" ldconfig || true
+
 under_prefix = $(patsubst $(prefix)/%,$${prefix}/%,$(1))
 $(BUILD)/pkgconfig/%.pc: pkgconfig/%.pc.in FORCE
 	@mkdir -p $(@D)
@@ -280,12 +283,20 @@ install: all $(addprefix $(BUILD)/pkgconfig/,$(PC))
 	  kind=$${f%%:*}; f=$${f#*:}; to="$(DESTDIR)$${f%%:*}"; from=$${f#*:}; echo "  $$to"; \
 	  mkdir -p "$${to%/*}"; \
 	  if [ $$kind = link ]; then ln -sf "$$from" "$$to"; else install -m $$kind "$$from" "$$to"; fi; done
-	@if [ -z "$(DESTDIR)" ] && [ "$$(id -u)" -eq 0 ]; then ldconfig; fi
+	$(ldconfig)
+
+# Everything that an install may have put there, whatever could be built today.
+EVERY      := mlx5vfio $(addprefix mlx5vfio-,$(ALL_ADAPTERS))
+INSTALLED   = $(addprefix $(bindir)/,mlx5vfio mlx5vfio-sim mlx5vfio-simctl) \
+  $(foreach l,$(EVERY),$(addprefix $(libdir)/lib$(l),.a .so .so.$(SOMAJOR) .so.$(VERSION))) \
+  $(libdir)/mlx5vfio/libmlx5vfio-sim.so $(EVERY:%=$(pkgconfigdir)/%.pc) \
+  $(addprefix $(includedir)/,mlx5vfio_sim.h $(patsubst %,mlx5vfio/%.h,core eq $(ALL_ADAPTERS))) \
+  $(foreach m,$(wildcard man/*.[1-9]),$(mandir)/man$(patsubst .%,%,$(suffix $(m)))/$(notdir $(m)))
 
 uninstall:
-	@set -e; for f in $(FILES); do \
-	  f=$${f#*:}; rm -f "$(DESTDIR)$${f%%:*}"; done
+	@rm -f $(foreach f,$(INSTALLED),"$(DESTDIR)$(f)")
 	@rmdir "$(DESTDIR)$(libdir)/mlx5vfio" "$(DESTDIR)$(includedir)/mlx5vfio" 2>/dev/null || true
+	$(ldconfig)
 
 clean:
 	rm -rf $(BUILD)

@@ -203,13 +203,28 @@ static void tell_overrun(struct mlx5vfio_eq *eq)
 	hand_out(eq, &event);
 }
 
-/* Empty: the interrupt is taken back first, so that the one that arming may bring is not lost. */
+/*
+ * Empty: the interrupt is taken back first, so that the one that arming may bring is not lost. An fd
+ * that is closed means that the doorbell is gone as well.
+ */
 static void wait_for_more(struct mlx5vfio_eq *eq)
 {
 	eventfd_t count;
 
-	eventfd_read(eq->verbs->fd, &count);
-	ring_arm(&eq->ring);
+	if (eventfd_read(eq->verbs->fd, &count) && errno == EBADF)
+		device_end_without_fd(eq->dev);
+	else
+		ring_arm(&eq->ring);
+}
+
+static void on_watch_error(struct mlx5vfio_eq *eq)
+{
+	if (!device_fd_is_open(eq->dev)) {
+		device_end_without_fd(eq->dev);
+		return;
+	}
+	tell_watch(eq, false);
+	device_report(eq->dev, -EIO);
 }
 
 /* A device that keeps the old entries and drops the new ones says so in its health registers. */
@@ -261,7 +276,10 @@ bool eq_process(struct mlx5vfio *dev, int fd, int revents)
 	if (dev->state != DEVICE_LIVE || eq->busy || !eq->watching || !revents)
 		return true;
 	eq->busy = true;
-	drain(eq);
+	if (revents & POLLIN)
+		drain(eq);
+	else
+		on_watch_error(eq);
 	eq->busy = false;
 	if (!eq->verbs)
 		free(eq);

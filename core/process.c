@@ -137,7 +137,7 @@ bool device_fd_is_open(const struct mlx5vfio *dev)
 	return !atomic_load(&dev->fd_taken) && fcntl(dev->fd, F_GETFD) >= 0;
 }
 
-static void end_without_fd(struct mlx5vfio *dev)
+void device_end_without_fd(struct mlx5vfio *dev)
 {
 	dev->state = DEVICE_ENDED;
 	device_report(dev, -EBADF);
@@ -146,7 +146,7 @@ static void end_without_fd(struct mlx5vfio *dev)
 static void on_watch_error(struct mlx5vfio *dev)
 {
 	if (!device_fd_is_open(dev)) {
-		end_without_fd(dev);
+		device_end_without_fd(dev);
 		return;
 	}
 	dev->watch_broken = true;
@@ -158,7 +158,7 @@ static void on_readable(struct mlx5vfio *dev)
 {
 	dev->stats.wakeups++;
 	if (atomic_load(&dev->fd_taken))
-		end_without_fd(dev);
+		device_end_without_fd(dev);
 	else
 		process_events(dev, false);
 }
@@ -183,7 +183,7 @@ static void on_timer(struct mlx5vfio *dev)
 	if (now < schedule_deadline(dev))
 		return;
 	if (!device_fd_is_open(dev))
-		end_without_fd(dev);
+		device_end_without_fd(dev);
 	else if (now >= dev->tick_at)
 		on_tick(dev, now);
 	else

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 #
 # Adapters stay thin: lines of code, nothing asked of libmlx5, no clock, no state of the device. Each is
-# built and consumed with only its own loop library there.
+# built with only its own loop library there.
 # sim: none; show timeout=300
 set -u
 cd "$(dirname "$0")/.." || exit 1
@@ -19,7 +19,8 @@ fail() {
 }
 
 for source in adapters/*/*.c; do
-	lines=$(gcc -fpreprocessed -dD -E -P "$source" 2>/dev/null | grep -c .)
+	lines=$("${CC:-gcc}" -fpreprocessed -dD -E -P "$source" 2>/dev/null | grep -c .)
+	[ "$lines" -gt 0 ] || fail "$source cannot be counted"
 	echo "$source: $lines lines of code"
 	[ "$lines" -le $most ] || fail "$source has more than $most lines of code"
 	if grep -nE 'mlx5dv_|ibv_[a-z]+\(|clock_gettime|gettimeofday|mlx5vfio_(get|set|detach|close|error)' "$source"; then

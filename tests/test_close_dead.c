@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* sim: --devices 1; show timeout=300 */
+/* sim: --devices 1; show alone timeout=300 */
 /*
  * mlx5vfio_close() on the loop's thread: it returns at once and the loop goes on turning, while a helper
  * waits for firmware that never answers. libmlx5's four time limits of 60 s pass on a clock that runs
  * a hundred times as fast.
  */
+#include <dirent.h>
 #include <errno.h>
+#include <sched.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <uv.h>
 
 #include <mlx5vfio/uv.h>
@@ -154,12 +157,121 @@ START_TEST(the_loop_goes_on)
 }
 END_TEST
 
+/* The threads of this process. */
+struct threads {
+	pid_t ids[64];
+	int count;
+};
+
+static struct threads list_threads(void)
+{
+	struct threads threads = { .count = 0 };
+	DIR *dir = opendir("/proc/self/task");
+	const struct dirent *entry;
+
+	ck_assert_ptr_nonnull(dir);
+	while ((entry = readdir(dir)) && threads.count < 64)
+		if (entry->d_name[0] != '.')
+			threads.ids[threads.count++] = (pid_t)atoi(entry->d_name);
+	closedir(dir);
+	return threads;
+}
+
+static bool is_in(const struct threads *threads, pid_t id)
+{
+	int i = 0;
+
+	while (i < threads->count && threads->ids[i] != id)
+		i++;
+	return i < threads->count;
+}
+
+/* The policy of a thread that was not there before, -1 when there is none, or no more. */
+static int new_policy(const struct threads *before)
+{
+	struct threads now = list_threads();
+	int i = 0;
+
+	while (i < now.count && is_in(before, now.ids[i]))
+		i++;
+	return i < now.count ? sched_getscheduler(now.ids[i]) : -1;
+}
+
+struct policies {
+	int idle, other; /* times that each was seen */
+};
+
+static void see_policy(struct policies *seen, const struct threads *before)
+{
+	int policy = new_policy(before);
+
+	seen->idle += policy == SCHED_IDLE;
+	seen->other += policy == SCHED_OTHER;
+}
+
+static void count_closed(int error, void *arg)
+{
+	int *closed = arg;
+
+	ck_assert_int_eq(error, 0);
+	++*closed;
+}
+
+/* Closes device 0; how the thread that does it was seen. */
+static struct policies close_and_watch(struct mlx5vfio *dev, const struct state *state,
+				       const int *closed)
+{
+	struct threads before = list_threads();
+	struct policies seen = { 0 };
+	int64_t late = support_now_ms() + 20000;
+	bool hurry = !state->spins;
+
+	ck_assert_int_eq(mlx5vfio_close(dev), 0);
+	while (!*closed && support_now_ms() < late) {
+		see_policy(&seen, &before);
+		if (!hurry && (state->fault ? seen.idle : seen.other)) {
+			support_sim("clock-rate 1000");
+			hurry = true;
+		}
+		test_turn(dev, 1);
+	}
+	support_sim("clock-rate 1");
+	return seen;
+}
+
+/*
+ * A close of a dead device polls for minutes: on a processor that nobody else wants. One of a healthy
+ * device is waited for.
+ */
+START_TEST(only_a_dead_device_is_closed_idly)
+{
+	static const struct mlx5vfio_handlers handlers = { .closed = count_closed };
+	const struct state *state = &states[_i];
+	bool dead = state->fault != MLX5VFIO_OK;
+	struct policies seen;
+	struct mlx5vfio *dev;
+	int closed = 0;
+
+	dev = test_attach(0, &handlers, &closed);
+	support_sim("delay 0 10ms"); /* so that the thread can be seen where it is not idle */
+	if (state->command)
+		support_sim("%s", state->command);
+	seen = close_and_watch(dev, state, &closed);
+	support_sim("heal 0");
+	ck_assert_int_eq(closed, 1);
+	ck_assert_int_gt(dead ? seen.idle : seen.other, 0);
+	if (!dead)
+		ck_assert_int_eq(seen.idle, 0);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("close dead");
 	TCase *tcase = tcase_create("close");
 
 	tcase_set_timeout(tcase, 0);
+	tcase_add_loop_test(tcase, only_a_dead_device_is_closed_idly, 0, STATES);
 	tcase_add_loop_test(tcase, the_loop_goes_on, 0, STATES);
 	suite_add_tcase(suite, tcase);
 	return support_run(suite);

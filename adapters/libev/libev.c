@@ -55,35 +55,43 @@ static void on_timer(struct ev_loop *loop, ev_timer *timer, int revents)
 	mlx5vfio_process(host->dev, -1, 0);
 }
 
-static struct watch *add_watch(struct host *host, int fd)
+static int add_watch(struct host *host, int fd)
 {
 	struct watch *watch = calloc(1, sizeof(*watch));
 
 	if (!watch)
-		return NULL;
+		return -ENOMEM;
 	ev_io_init(&watch->io, on_io, fd, EV_READ);
 	watch->io.data = host;
 	watch->next = host->watches;
 	host->watches = watch;
-	return watch;
+	ev_io_start(host->loop, &watch->io);
+	balance(host, true, &watch->weak);
+	return 0;
+}
+
+/* A watcher that was only stopped would take a reused fd number for the old fd when it is restarted. */
+static void remove_watch(struct host *host, struct watch **link)
+{
+	struct watch *watch = *link;
+
+	*link = watch->next;
+	balance(host, false, &watch->weak);
+	ev_io_stop(host->loop, &watch->io);
+	free(watch);
 }
 
 static int host_watch(void *loop, int fd, int events)
 {
 	struct host *host = loop;
-	struct watch *watch = host->watches;
+	struct watch **link = &host->watches;
 
-	while (watch && watch->io.fd != fd)
-		watch = watch->next;
-	if (!watch && events)
-		watch = add_watch(host, fd);
-	if (!watch)
-		return events ? -ENOMEM : 0;
 	if (events)
-		ev_io_start(host->loop, &watch->io);
-	else
-		ev_io_stop(host->loop, &watch->io);
-	balance(host, events, &watch->weak);
+		return add_watch(host, fd);
+	while (*link && (*link)->io.fd != fd)
+		link = &(*link)->next;
+	if (*link)
+		remove_watch(host, link);
 	return 0;
 }
 
@@ -130,10 +138,9 @@ static void host_release(void *loop)
 {
 	struct host *host = loop;
 	struct mlx5vfio *dev = host->dev;
-	struct watch *watch;
 
-	for (watch = host->watches; watch; watch = watch->next)
-		host_watch(host, watch->io.fd, 0);
+	while (host->watches)
+		remove_watch(host, &host->watches);
 	host_timer(host, -1);
 	host_discard(host);
 	if (dev)

@@ -54,23 +54,6 @@ static void free_event(struct event *event)
 	free(event);
 }
 
-static struct watch *add_watch(struct host *host, int fd)
-{
-	struct watch *watch = calloc(1, sizeof(*watch));
-
-	if (!watch)
-		return NULL;
-	watch->event = new_event(host, fd, EV_READ | EV_PERSIST, on_fd);
-	if (!watch->event) {
-		free(watch);
-		return NULL;
-	}
-	watch->fd = fd;
-	watch->next = host->watches;
-	host->watches = watch;
-	return watch;
-}
-
 /* libevent says only that it failed; errno is the system's where it was the system that refused. */
 static int host_error(int ret)
 {
@@ -79,19 +62,51 @@ static int host_error(int ret)
 	return errno ? -errno : -EIO;
 }
 
+/* Never kept for a later start: the fd may be another's by then. */
+static void remove_watch(struct watch **link)
+{
+	struct watch *watch = *link;
+
+	*link = watch->next;
+	event_del(watch->event);
+	free_event(watch->event);
+	free(watch);
+}
+
+static int add_watch(struct host *host, int fd)
+{
+	struct watch *watch = calloc(1, sizeof(*watch));
+	int err;
+
+	if (!watch)
+		return -ENOMEM;
+	watch->event = new_event(host, fd, EV_READ | EV_PERSIST, on_fd);
+	if (!watch->event) {
+		free(watch);
+		return -ENOMEM;
+	}
+	watch->fd = fd;
+	watch->next = host->watches;
+	host->watches = watch;
+	errno = 0;
+	err = host_error(event_add(watch->event, NULL));
+	if (err)
+		remove_watch(&host->watches);
+	return err;
+}
+
 static int host_watch(void *loop, int fd, int events)
 {
 	struct host *host = loop;
-	struct watch *watch = host->watches;
+	struct watch **link = &host->watches;
 
-	while (watch && watch->fd != fd)
-		watch = watch->next;
-	errno = 0;
-	if (!events)
-		return watch ? host_error(event_del(watch->event)) : 0;
-	if (!watch)
-		watch = add_watch(host, fd);
-	return watch ? host_error(event_add(watch->event, NULL)) : -ENOMEM;
+	if (events)
+		return add_watch(host, fd);
+	while (*link && (*link)->fd != fd)
+		link = &(*link)->next;
+	if (*link)
+		remove_watch(link);
+	return 0;
 }
 
 /* Inside a callback libevent counts from the time it cached before it called out. */
@@ -129,10 +144,9 @@ static void host_release(void *loop)
 {
 	struct host *host = loop;
 	struct mlx5vfio *dev = host->dev;
-	struct watch *watch;
 
-	for (watch = host->watches; watch; watch = watch->next)
-		event_del(watch->event);
+	while (host->watches)
+		remove_watch(&host->watches);
 	if (host->timer)
 		event_del(host->timer);
 	host_discard(host);

@@ -78,11 +78,14 @@ export class Device extends EventEmitter {
   /** False when libmlx5 would abort the process if the device died. */
   readonly guarded: boolean;
 
-  /** Reads the registers now. These throw { code: 'EBADF' } once close() was called. */
+  /** Reads the registers now. These and guarded throw { code: 'EBADF' } once close() was called. */
   health(): Health;
   stats(): Stats;
 
-  /** Whether the device keeps the process alive, which it does at first. */
+  /**
+   * Whether the device keeps the process alive, which it does at first. A dead device does not: close
+   * it in 'health', or end the process with a status of your own.
+   */
   ref(): this;
   unref(): this;
 

@@ -69,6 +69,11 @@ class Device extends EventEmitter {
         }
         this.emit('close');
         break;
+      case 'removal':
+        if (!this.emit('removal')) {
+          process.emitWarning(`${this.pciName}: the kernel asks for the device back`);
+        }
+        break;
       case 'port':
         this.emit('port', value);
         break;

@@ -18,6 +18,8 @@ struct uv_loop_s;
  * On the loop's thread, or before the loop runs. Errors: as mlx5vfio_attach(), and EINVAL for a
  * NULL loop, EEXIST when the loop polls the same fd already (a uv_poll_t of the program's own).
  *
+ * Detach before a uv_walk() that closes all handles: libuv aborts when a handle is closed twice.
+ *
  * libuv lets go of handles asynchronously: after a detach (and after a failed attach) one more turn
  * of the loop is needed before uv_loop_close() returns 0. .detached comes on that turn.
  */

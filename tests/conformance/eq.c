@@ -180,6 +180,57 @@ void queue_closed_in_handler(const struct loop_driver *driver)
 	stage_end(&stage);
 }
 
+/* A queue opened at once takes the fd number of the one that was closed, before the loop turns. */
+static void reopen(struct queue *queue)
+{
+	const struct mlx5vfio_eq_attr attr = { .events = BIT(MLX5VFIO_EVENT_PORT_STATE_CHANGE) };
+
+	mlx5vfio_eq_close(queue->eq);
+	queue->eq = mlx5vfio_eq_open(queue->subject->dev, &attr, on_port, queue);
+	ck_assert_ptr_nonnull(queue->eq);
+	queue->act = NULL;
+}
+
+void queue_reopened_in_handler(const struct loop_driver *driver)
+{
+	struct subject subject;
+	struct queue queue;
+	struct stage stage;
+
+	stage_begin(&stage, driver);
+	subject_begin(&subject, &stage, 0, 0);
+	queue_open(&queue, &subject, MLX5VFIO_EVENT_PORT_STATE_CHANGE, 0, on_port);
+	queue.act = reopen;
+	support_sim("port 0 down");
+	queue_until(&queue, 1);
+	support_sim("port 0 up");
+	queue_until(&queue, 2);
+	reopen(&queue);
+	support_sim("port 0 down");
+	queue_until(&queue, 3);
+	mlx5vfio_eq_close(queue.eq);
+	subject_end(&subject);
+	stage_end(&stage);
+}
+
+/* The close watches an fd of its own, which then has the queue's number. */
+void queue_closed_with_device(const struct loop_driver *driver)
+{
+	struct subject subject;
+	struct queue queue;
+	struct stage stage;
+
+	stage_begin(&stage, driver);
+	subject_begin(&subject, &stage, 0, 0);
+	queue_open(&queue, &subject, MLX5VFIO_EVENT_PORT_STATE_CHANGE, 0, on_port);
+	queue_silent(&queue, 0);
+	mlx5vfio_eq_close(queue.eq);
+	subject_close_by_library(&subject);
+	subject_expect_detached(&subject);
+	ck_assert_uint_eq(subject.closed, 1);
+	stage_end(&stage);
+}
+
 static void detach_device(struct queue *queue)
 {
 	subject_detach(queue->subject);

@@ -69,6 +69,8 @@ void queue_port_changes(const struct loop_driver *driver);
 void queue_storm(const struct loop_driver *driver);
 void queue_budget(const struct loop_driver *driver);
 void queue_closed_in_handler(const struct loop_driver *driver);
+void queue_reopened_in_handler(const struct loop_driver *driver);
+void queue_closed_with_device(const struct loop_driver *driver);
 void queue_device_detached_in_handler(const struct loop_driver *driver);
 void queue_device_dies(const struct loop_driver *driver);
 

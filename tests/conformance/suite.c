@@ -70,6 +70,8 @@ static const struct scenario scenarios[] = {
 	{ "queue: 1,000,000 events", queue_storm, NEEDS_NOTHING, false },
 	{ "queue: storm within a budget", queue_budget, NEEDS_NOTHING, true },
 	{ "queue: closed in its handler", queue_closed_in_handler, NEEDS_NOTHING, true },
+	{ "queue: reopened in its handler", queue_reopened_in_handler, NEEDS_NOTHING, true },
+	{ "queue: closed with its device", queue_closed_with_device, NEEDS_NOTHING, true },
 	{ "queue: detach in its handler", queue_device_detached_in_handler, NEEDS_NOTHING, true },
 	{ "queue: device dies", queue_device_dies, NEEDS_NOTHING, true },
 };
