@@ -231,7 +231,7 @@ test:
 
 lint:
 	@tools/install-deps.sh build test lint
-	@BUILD='$(BUILD)' tests/lint.sh
+	@LINT_ALL=1 BUILD='$(BUILD)' tests/lint.sh
 
 coverage:
 	@rm -rf $(BUILD)/cov

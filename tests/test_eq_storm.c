@@ -97,7 +97,7 @@ START_TEST(two_queues_on_one_page)
 		MLX5VFIO_EVENT_GENERAL,
 		MLX5VFIO_EVENT_TEMPERATURE_WARNING,
 	};
-	int events = support_rounds(200000), i;
+	int events = support_rounds(20000), i;
 	struct storm storms[2];
 	struct test_loop loop;
 

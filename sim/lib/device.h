@@ -103,7 +103,7 @@ struct eq {
 	bool arm_doubtful;           /* an arm may have been lost since the last that was seen */
 	uint64_t quiet_since;        /* last change, for lost arms */
 	uint32_t rescued_at;         /* producer at the last rescue */
-	unsigned rescues;            /* in vain, since something happened */
+	unsigned rescues;            /* in vain: each waits twice as long as the one before */
 	uint64_t pages[];
 };
 

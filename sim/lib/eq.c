@@ -20,7 +20,7 @@ enum {
 	COUNTER_HALF = 0x800000,
 	MAX_LOG_ENTRIES = 20,
 	OVERRUN_EXTRA = 8,
-	MAX_RESCUES = 8,
+	MAX_RESCUE_SHIFT = 5,
 	SYNDROME_EQ_OVERRUN = 0x0c,
 };
 
@@ -340,10 +340,12 @@ static void rescue_lost_arm(struct device *dev, struct eq *eq, uint64_t now)
 		return;
 	if (eq->rescued_at != eq->producer)
 		eq->rescues = 0;
-	if (eq->rescues == MAX_RESCUES || now - eq->quiet_since < RESCUE_AFTER << eq->rescues)
+	if (now - eq->quiet_since < RESCUE_AFTER << eq->rescues)
 		return;
 	eq->rescued_at = eq->producer;
-	eq->rescues++;
+	eq->quiet_since = now;
+	if (eq->rescues < MAX_RESCUE_SHIFT)
+		eq->rescues++;
 	interrupt_raise(dev, eq->vector);
 }
 
