@@ -5,6 +5,7 @@
  */
 #include <errno.h>
 #include <limits.h>
+#include <sys/eventfd.h>
 
 #include "device.h"
 #include "eq.h"
@@ -113,7 +114,8 @@ void schedule_stop(struct mlx5vfio *dev)
 
 /*
  * A loop that refuses later on is reported like a failed call and asked again: a watch by the
- * retries, a timer by the next event, for which the fd is then watched whatever else was wanted.
+ * retries, a timer by the next event, for which the fd is then watched whatever else was wanted. A
+ * quiet device has none: one is made for it, once.
  */
 void schedule_update(struct mlx5vfio *dev)
 {
@@ -127,11 +129,15 @@ void schedule_update(struct mlx5vfio *dev)
 	if (dev->state > DEVICE_ENDED)
 		return;
 	err = tell_timer(dev);
+	if (!err)
+		dev->woken = false;
 	if (!err || dev->state != DEVICE_LIVE)
 		return;
 	dev->failing = 0;
 	dev->retry_at = NEVER;
 	dev->held_until = NEVER;
 	tell_watch(dev);
+	if (!dev->woken)
+		dev->woken = !eventfd_write(dev->fd, 1);
 	device_report(dev, err);
 }
