@@ -138,6 +138,7 @@ static void refill_credit(struct guard *guard)
 	if (seconds <= 0)
 		return;
 	guard->credit_at += seconds * 1000;
+	throttle_relax(&guard->throttle);
 	if (seconds * CREDIT_PER_SECOND > CREDIT_MAX - guard->credit)
 		guard->credit = CREDIT_MAX;
 	else

@@ -23,8 +23,15 @@ struct throttle {
 	uint64_t margin; /* libmlx5 reads the clock after us, by so much at most */
 };
 
-/* Preempted between the two readings, a thread waits for as long as others have the core. */
-#define THROTTLE_MARGIN_MS 10
+/*
+ * Preempted between the two readings, a thread waits for as long as others have the core. How long
+ * that is shows in the calls: the margin follows the longest, and falls back by and by.
+ */
+#define THROTTLE_MARGIN_MS     10
+#define THROTTLE_MARGIN_MAX_MS 100
+
+/* A second has passed. */
+void throttle_relax(struct throttle *throttle);
 
 /* Nothing is known: somebody may have called libmlx5 before. */
 void throttle_init_unknown(struct throttle *throttle);

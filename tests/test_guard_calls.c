@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* sim: --devices 8; show */
+/* sim: --devices 8; show alone */
 /*
  * Calls as fast as they come: what they cost in looks at the registers, and that back to back and
  * without a tick none of libmlx5's checks comes unseen.
