@@ -199,9 +199,7 @@ static void end(struct scene *scene)
 		      inject_failed());
 }
 
-/* ---- Attach
- * ---------------------------------------------------------------------------------
- */
+/* ---- Attach ---- */
 
 static void act_attach(struct scene *scene)
 {
@@ -237,9 +235,7 @@ static void judge_attach(struct scene *scene)
 	attach(scene);
 }
 
-/* ---- Open
- * -----------------------------------------------------------------------------------
- */
+/* ---- Open ---- */
 
 static void act_open(struct scene *scene)
 {
@@ -367,8 +363,7 @@ static void judge_health(struct scene *scene)
 	judge_turns(scene);
 }
 
-/* ---- Detach and close
- * ----------------------------------------------------------------------- */
+/* ---- Detach and close ---- */
 
 static void act_detach(struct scene *scene)
 {
@@ -412,9 +407,7 @@ static void judge_close(struct scene *scene)
 	ck_assert_uint_eq(heard(scene), 2);
 }
 
-/* ---- Event queues
- * ---------------------------------------------------------------------------
- */
+/* ---- Event queues ---- */
 
 static void act_eq_open(struct scene *scene)
 {
