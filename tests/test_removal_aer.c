@@ -106,7 +106,7 @@ START_TEST(harmless)
 		found = suspect(_i);
 		ck_assert_int_ge(found.ms, WARNED_MS - 5);
 		ck_assert_uint_ge(found.samples, found.calls);
-		if (found.ticks >= 80 && (!_i || found.calls >= STORM_CALLS))
+		if (found.ticks >= 60 && (!_i || found.calls >= STORM_CALLS))
 			break;
 	}
 	printf("harmless, %-5s: warning gone after %lld ms and %d ticks, %d calls, %d samples\n",
