@@ -112,7 +112,7 @@ START_TEST(harmless)
 	printf("harmless, %-5s: warning gone after %lld ms and %d ticks, %d calls, %d samples\n",
 	       _i ? "storm" : "idle", (long long)found.ms, (int)found.ticks, (int)found.calls,
 	       (int)found.samples);
-	ck_assert_uint_ge(found.ticks, 80);
+	ck_assert_uint_ge(found.ticks, 60); /* 100 on a quiet machine */
 	if (_i)
 		ck_assert_uint_ge(found.calls, STORM_CALLS);
 }
