@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* sim: --devices 4; show */
+/* sim: --devices 4; show alone */
 /*
  * The wall clock is not ours: it is stepped at random moments, across the edge of libmlx5's
  * 1000 ms, by hours; the loop is blocked for seconds; a device wears for ten minutes. A healthy
