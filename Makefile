@@ -90,8 +90,8 @@ FLAGS  = -std=c11 -D_GNU_SOURCE -Iinclude -fPIC -pthread $(WARN) $(CFLAGS) $(san
 BEAR_NULL := -fno-delete-null-pointer-checks -Wno-nonnull-compare -Wno-pointer-bool-conversion \
              -Wno-unknown-warning-option
 # by the first directory of the source
-FLAGS_core     := -fvisibility=hidden -DMLX5VFIO_VERSION=\"$(VERSION)\"
-FLAGS_adapters := -fvisibility=hidden
+FLAGS_core     := -fvisibility=hidden -fno-plt -DMLX5VFIO_VERSION=\"$(VERSION)\"
+FLAGS_adapters := -fvisibility=hidden -fno-plt
 FLAGS_sim       = -Isim -DMLX5VFIO_VERSION=\"$(VERSION)\" -DSIM_LIBDIR=\"$(libdir)/mlx5vfio\" \
                   -U_FORTIFY_SOURCE $(BEAR_NULL)
 FLAGS_tests    := -Isim -Itests

@@ -109,6 +109,7 @@ static void device_free(struct mlx5vfio *dev)
 void device_enter(struct mlx5vfio *dev)
 {
 	thread_check(dev);
+	dev->settled = false;
 	dev->depth++;
 }
 
@@ -135,6 +136,7 @@ static void begin_detach(struct mlx5vfio *dev)
 	if (dev->state != DEVICE_CLOSING)
 		registry_remove(dev);
 	dev->closer = NULL;
+	dev->settled = false;
 	dev->state = DEVICE_DETACHED;
 }
 

@@ -20,3 +20,8 @@ uint64_t clock_wall_ms(void)
 	gettimeofday(&now, NULL);
 	return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_usec / 1000;
 }
+
+void clock_wall_tick(struct timespec *now)
+{
+	clock_gettime(CLOCK_REALTIME_COARSE, now);
+}

@@ -39,6 +39,7 @@ int mlx5vfio_close(struct mlx5vfio *dev)
 		return err;
 	}
 	queues = eq_hand_over(dev);
+	dev->settled = false;
 	dev->state = DEVICE_CLOSING;
 	registry_remove(dev);
 	schedule_stop(dev);

@@ -37,6 +37,7 @@ struct mlx5vfio {
 	atomic_bool fd_taken; /* another ctx has this fd now: ours was closed without a detach */
 	bool watching;        /* what the loop was last told */
 	bool watch_broken;    /* the loop cannot watch the fd: the tick alone serves the device */
+	bool settled;         /* the fd is watched, all is as told, nothing fails or waits */
 	bool woken;           /* by ourselves, because there was no timer */
 	int64_t timer_at;     /* when the loop's timer fires, NEVER if it does not run */
 
@@ -96,7 +97,11 @@ void health_tell(struct mlx5vfio *dev);
 /* notices.c: the kernel's wish to have the device back, and PCI errors. */
 void notices_read(struct mlx5vfio *dev);
 void notices_read_error(struct mlx5vfio *dev);
-bool notices_suspect(const struct mlx5vfio *dev);
+
+static inline bool notices_suspect(const struct mlx5vfio *dev)
+{
+	return dev->suspect_until && clock_ms() < dev->suspect_until;
+}
 
 /* close.c */
 int close_process(struct mlx5vfio *dev, int fd);

@@ -50,13 +50,12 @@ static int tell_watch(struct mlx5vfio_eq *eq, bool want)
 	return err;
 }
 
-void eq_watch_all(struct mlx5vfio *dev)
+void eq_unwatch_all(struct mlx5vfio *dev)
 {
 	struct mlx5vfio_eq *eq;
 
 	for (eq = dev->eqs; eq; eq = eq->next)
-		if (dev->state != DEVICE_LIVE)
-			tell_watch(eq, false);
+		tell_watch(eq, false);
 }
 
 static int check(const struct mlx5vfio *dev, const struct mlx5vfio_eq_attr *attr,

@@ -12,8 +12,8 @@ struct verbs_eq;
 /* Is this the fd of one of the device's queues? Then it is processed. */
 bool eq_process(struct mlx5vfio *dev, int fd, int revents);
 
-/* Tells the loop which queues are to be watched: all of a live device, none of another. */
-void eq_watch_all(struct mlx5vfio *dev);
+/* Tells the loop that no queue is to be watched any more. */
+void eq_unwatch_all(struct mlx5vfio *dev);
 
 /* Closes what is still open, before the device is detached. */
 void eq_close_all(struct mlx5vfio *dev);

@@ -15,6 +15,14 @@
 #define COUNTER_WAIT_MS 10
 
 /*
+ * So far from libmlx5's next check the rough clock will do. It is a timer tick behind, ten milliseconds
+ * at most; the rest is for what may hold a call up before libmlx5 reads its clock. That it was not held
+ * up longer is found out afterwards.
+ */
+#define FAR_BEFORE_MS 200
+#define FAR_AFTER_MS  100
+
+/*
  * Looking costs microseconds on hardware. When this many looks have been spent, the next call that
  * needs one waits until one check of libmlx5 settles when its next one comes, together with all
  * that would come within the horizon: milliseconds on a busy device, a second once where the
@@ -69,11 +77,18 @@ void guard_init(struct guard *guard, bar_t bar, bool fresh)
 		start(guard, fresh);
 }
 
+static void leave_far(struct guard *guard)
+{
+	guard->far = false;
+	guard->far_tick = (struct timespec){ 0 };
+}
+
 void guard_switch(struct guard *guard, bool on)
 {
 	if (guard->on == on || !guard->bar)
 		return;
 	guard->on = on;
+	leave_far(guard);
 	throttle_init_unknown(&guard->throttle);
 	if (on)
 		start(guard, false);
@@ -190,24 +205,70 @@ static enum guard_verdict look_before_call(struct guard *guard, int *wait_ms,
 	return *fault == MLX5VFIO_OK ? GUARD_CALL : GUARD_FAULT;
 }
 
+static enum guard_verdict before_near_call(struct guard *guard, bool looked, int *wait_ms,
+					   enum mlx5vfio_fault *fault)
+{
+	enum guard_verdict verdict = GUARD_CALL;
+
+	guard->call_from = clock_wall_ms();
+	if (!throttle_may_check(&guard->throttle, guard->call_from))
+		return GUARD_CALL;
+	if (!looked)
+		verdict = look_before_call(guard, wait_ms, fault);
+	if (verdict == GUARD_CALL && would_be_fatal_miss(guard))
+		verdict = put_off(guard, COUNTER_WAIT_MS, wait_ms);
+	return verdict;
+}
+
+static bool same_tick(const struct timespec *a, const struct timespec *b)
+{
+	return a->tv_nsec == b->tv_nsec && a->tv_sec == b->tv_sec;
+}
+
+static uint64_t tick_ms(const struct timespec *tick)
+{
+	return (uint64_t)tick->tv_sec * 1000 + (uint64_t)tick->tv_nsec / 1000000;
+}
+
+bool guard_is_far(struct guard *guard)
+{
+	struct timespec now;
+
+	if (!guard->on)
+		return true;
+	clock_wall_tick(&now);
+	if (same_tick(&now, &guard->far_tick))
+		return true;
+	guard->call_from = tick_ms(&now);
+	guard->far_tick = now;
+	guard->far = throttle_is_far(&guard->throttle, guard->call_from, FAR_BEFORE_MS);
+	if (!guard->far)
+		leave_far(guard);
+	return guard->far;
+}
+
 enum guard_verdict guard_before_call(struct guard *guard, bool looked, int *wait_ms,
 				     enum mlx5vfio_fault *fault)
 {
 	enum guard_verdict verdict = GUARD_CALL;
 
-	if (!guard->on)
-		return GUARD_CALL;
 	guard->looked = looked;
-	guard->call_from = clock_wall_ms();
-	if (throttle_may_check(&guard->throttle, guard->call_from)) {
-		if (!looked)
-			verdict = look_before_call(guard, wait_ms, fault);
-		if (verdict == GUARD_CALL && would_be_fatal_miss(guard))
-			verdict = put_off(guard, COUNTER_WAIT_MS, wait_ms);
-	}
+	if (!guard_is_far(guard))
+		verdict = before_near_call(guard, looked, wait_ms, fault);
 	if (verdict == GUARD_CALL)
 		guard->waited = false;
 	return verdict;
+}
+
+static bool passed_far_from_check(const struct guard *guard)
+{
+	struct timespec now;
+
+	if (!guard->far)
+		return false;
+	clock_wall_tick(&now);
+	return same_tick(&now, &guard->far_tick) ||
+	       throttle_is_far(&guard->throttle, tick_ms(&now), FAR_AFTER_MS);
 }
 
 /*
@@ -216,7 +277,10 @@ enum guard_verdict guard_before_call(struct guard *guard, bool looked, int *wait
  */
 void guard_after_call(struct guard *guard)
 {
-	if (!guard->on || !throttle_called(&guard->throttle, guard->call_from, clock_wall_ms()))
+	if (passed_far_from_check(guard) || !guard->on)
+		return;
+	leave_far(guard);
+	if (!throttle_called(&guard->throttle, guard->call_from, clock_wall_ms()))
 		return;
 	guard->misses = guard->looked && !may_miss(guard) ? 0 : guard->misses + 1;
 	guard->counter_after = registers_counter(guard->bar);

@@ -33,6 +33,9 @@ struct guard {
 
 	uint64_t call_from; /* wall clock before the call that is being made */
 	bool looked;        /* the registers were read for that call */
+	bool far;           /* no check is near: call_from is rough */
+	struct timespec
+		far_tick; /* when that was found, by the clock that stands still between ticks */
 
 	uint64_t samples;
 };
@@ -63,6 +66,12 @@ uint32_t guard_unmoved_ms(const struct guard *guard);
  */
 enum guard_verdict guard_before_call(struct guard *guard, bool looked, int *wait_ms,
 				     enum mlx5vfio_fault *fault);
+
+/*
+ * The short answer that mostly does: no check is near, libmlx5 may be called. Like a verdict of
+ * GUARD_CALL it is for one call. False says nothing: ask guard_before_call().
+ */
+bool guard_is_far(struct guard *guard);
 
 void guard_after_call(struct guard *guard);
 

@@ -47,8 +47,3 @@ void notices_read(struct mlx5vfio *dev)
 	if (arrived(dev->notices.removal))
 		tell_removal(dev);
 }
-
-bool notices_suspect(const struct mlx5vfio *dev)
-{
-	return dev->suspect_until && clock_ms() < dev->suspect_until;
-}

@@ -84,27 +84,39 @@ static bool guard_allows(struct mlx5vfio *dev, bool looked)
 	return false;
 }
 
-static void call_libmlx5(struct mlx5vfio *dev, bool looked)
+/* The guard has allowed it. */
+static int call_libmlx5(struct mlx5vfio *dev)
 {
-	int tries = 0;
 	int err;
 
-	do {
-		if (!guard_allows(dev, looked))
-			return;
-		dev->stats.calls++;
-		dev->stats.retries += dev->failing != 0;
-		err = verbs_process_events(dev->ctx);
-		guard_after_call(&dev->guard);
-		looked = false;
-	} while (err == -EINTR && ++tries < EINTR_TRIES);
+	dev->stats.calls++;
+	err = verbs_process_events(dev->ctx);
+	guard_after_call(&dev->guard);
+	return err;
+}
 
+static void plan_retry(struct mlx5vfio *dev)
+{
+	if (dev->state == DEVICE_LIVE && dev->failing)
+		device_retry_later(dev);
+}
+
+static void take_result(struct mlx5vfio *dev, int err)
+{
+	int tries = 0;
+
+	while (err == -EINTR && ++tries < EINTR_TRIES) {
+		if (!guard_allows(dev, false))
+			return;
+		err = call_libmlx5(dev);
+	}
 	if (!err) {
 		device_succeeded(dev);
 		return;
 	}
 	dev->stats.errors++;
 	device_failed(dev, err);
+	plan_retry(dev);
 }
 
 /* libmlx5 arms the queue also when it fails: what it left behind has raised an interrupt since. */
@@ -123,9 +135,12 @@ static void process_events(struct mlx5vfio *dev, bool looked)
 		dev->retry_step = 0;
 	}
 	dev->retry_at = NEVER;
-	call_libmlx5(dev, looked);
-	if (dev->state == DEVICE_LIVE && dev->failing)
-		device_retry_later(dev);
+	if (!guard_allows(dev, looked)) {
+		plan_retry(dev);
+		return;
+	}
+	dev->stats.retries += dev->failing != 0;
+	take_result(dev, call_libmlx5(dev));
 }
 
 /*
@@ -200,13 +215,17 @@ static void on_event(struct mlx5vfio *dev, int fd, int revents)
 		on_watch_error(dev);
 }
 
-int mlx5vfio_process(struct mlx5vfio *dev, int fd, int revents)
+/* Where nobody has looked there is no news. Warnings end with the time, which the tick tells. */
+static bool may_have_news(const struct mlx5vfio *dev, int fd, uint64_t samples)
 {
+	return dev->state <= DEVICE_ENDED && (fd == -1 || dev->guard.samples != samples);
+}
+
+static int process_any(struct mlx5vfio *dev, int fd, int revents)
+{
+	uint64_t samples = dev->guard.samples;
 	bool known = true;
 
-	if (!dev)
-		return -EINVAL;
-	thread_is_loop(dev);
 	if (dev->state == DEVICE_CLOSING)
 		return close_process(dev, fd);
 	device_enter(dev);
@@ -216,8 +235,38 @@ int mlx5vfio_process(struct mlx5vfio *dev, int fd, int revents)
 		on_event(dev, fd, revents);
 	else if (fd == -1)
 		dev->timer_at = NEVER;
-	if (dev->state <= DEVICE_ENDED)
+	if (may_have_news(dev, fd, samples))
 		health_tell(dev);
 	device_leave(dev);
 	return known ? 0 : -EINVAL;
+}
+
+/*
+ * Nearly every event finds a healthy device, the loop up to date, and no check near. Then there is
+ * nothing to look at and nobody to tell, unless libmlx5 fails.
+ */
+static int process_routine(struct mlx5vfio *dev)
+{
+	int err;
+
+	if (!guard_is_far(&dev->guard))
+		return process_any(dev, dev->fd, POLLIN);
+	dev->stats.wakeups++;
+	err = call_libmlx5(dev);
+	if (!err)
+		return 0;
+	device_enter(dev);
+	take_result(dev, err);
+	device_leave(dev);
+	return 0;
+}
+
+int mlx5vfio_process(struct mlx5vfio *dev, int fd, int revents)
+{
+	if (!dev)
+		return -EINVAL;
+	thread_is_loop(dev);
+	if (dev->settled && fd == dev->fd && revents == POLLIN && !atomic_load(&dev->fd_taken))
+		return process_routine(dev);
+	return process_any(dev, fd, revents);
 }

@@ -58,13 +58,10 @@ static bool wants_watch(const struct mlx5vfio *dev)
 	       dev->held_until == NEVER;
 }
 
-static int tell_watch(struct mlx5vfio *dev)
+static int change_watch(struct mlx5vfio *dev, bool want)
 {
-	bool want = wants_watch(dev);
 	int err = 0;
 
-	if (want == dev->watching)
-		return 0;
 	if (dev->ops)
 		err = dev->ops->watch(dev->loop, dev->fd, want ? POLLIN : 0);
 	if (!err || !want)
@@ -72,14 +69,11 @@ static int tell_watch(struct mlx5vfio *dev)
 	return err;
 }
 
-static int tell_timer(struct mlx5vfio *dev)
+static int change_timer(struct mlx5vfio *dev, int64_t at)
 {
-	int64_t at = schedule_deadline(dev);
 	int timeout = -1;
 	int err = 0;
 
-	if (at == dev->timer_at)
-		return 0;
 	if (at != NEVER) {
 		int64_t left = at - clock_ms();
 
@@ -89,6 +83,20 @@ static int tell_timer(struct mlx5vfio *dev)
 		err = dev->ops->timer(dev->loop, timeout);
 	dev->timer_at = err ? NEVER : at;
 	return err;
+}
+
+static int tell_watch(struct mlx5vfio *dev)
+{
+	bool want = wants_watch(dev);
+
+	return want == dev->watching ? 0 : change_watch(dev, want);
+}
+
+static int tell_timer(struct mlx5vfio *dev)
+{
+	int64_t at = schedule_deadline(dev);
+
+	return at == dev->timer_at ? 0 : change_timer(dev, at);
 }
 
 /* The first time it must work altogether or leave nothing behind. */
@@ -113,25 +121,12 @@ void schedule_stop(struct mlx5vfio *dev)
 }
 
 /*
- * A loop that refuses later on is reported like a failed call and asked again: a watch by the
- * retries, a timer by the next event, for which the fd is then watched whatever else was wanted. A
- * quiet device has none: one is made for it, once.
+ * A timer that the loop refuses is asked for again at the next event, for which the fd is watched then,
+ * whatever else was wanted. A quiet device has none: one is made for it, once.
  */
-void schedule_update(struct mlx5vfio *dev)
+static void on_timer_refused(struct mlx5vfio *dev, int err)
 {
-	int err = tell_watch(dev);
-
-	eq_watch_all(dev);
-	if (err) {
-		device_retry_later(dev);
-		device_failed(dev, err);
-	}
-	if (dev->state > DEVICE_ENDED)
-		return;
-	err = tell_timer(dev);
-	if (!err)
-		dev->woken = false;
-	if (!err || dev->state != DEVICE_LIVE)
+	if (dev->state != DEVICE_LIVE)
 		return;
 	dev->failing = 0;
 	dev->retry_at = NEVER;
@@ -140,4 +135,41 @@ void schedule_update(struct mlx5vfio *dev)
 	if (!dev->woken)
 		dev->woken = !eventfd_write(dev->fd, 1);
 	device_report(dev, err);
+}
+
+static void tell_changes(struct mlx5vfio *dev)
+{
+	int err = tell_watch(dev);
+
+	if (dev->state != DEVICE_LIVE)
+		eq_unwatch_all(dev);
+	if (err) {
+		device_retry_later(dev);
+		device_failed(dev, err);
+	}
+	if (dev->state > DEVICE_ENDED)
+		return;
+	err = tell_timer(dev);
+	if (err)
+		on_timer_refused(dev, err);
+	else
+		dev->woken = false;
+}
+
+static bool is_as_told(const struct mlx5vfio *dev)
+{
+	return dev->state == DEVICE_LIVE && wants_watch(dev) == dev->watching &&
+	       schedule_deadline(dev) == dev->timer_at && !dev->woken;
+}
+
+/*
+ * What a loop refuses later on is reported like a failed call and asked for again: a watch by the
+ * retries, a timer by the next event.
+ */
+void schedule_update(struct mlx5vfio *dev)
+{
+	if (!is_as_told(dev))
+		tell_changes(dev);
+	else
+		dev->settled = dev->watching && !dev->suspect_until;
 }

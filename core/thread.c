@@ -23,16 +23,4 @@ void thread_check(const struct mlx5vfio *dev)
 	abort();
 }
 
-#else
-
-void thread_is_loop(struct mlx5vfio *dev)
-{
-	(void)dev;
-}
-
-void thread_check(const struct mlx5vfio *dev)
-{
-	(void)dev;
-}
-
 #endif

@@ -51,6 +51,12 @@ bool throttle_may_check(const struct throttle *throttle, uint64_t now)
 	return any_may_check(throttle, now, now + throttle->margin);
 }
 
+bool throttle_is_far(const struct throttle *throttle, uint64_t now, uint64_t slack)
+{
+	return throttle->spans[throttle->count - 1].to <= now &&
+	       throttle->spans[0].from + CHECK_PERIOD > now + slack;
+}
+
 static void remove_span(struct throttle *throttle, unsigned at)
 {
 	throttle->count--;

@@ -42,6 +42,12 @@ void throttle_init_fresh(struct throttle *throttle);
 /* Might a call that starts at wall time now check? */
 bool throttle_may_check(const struct throttle *throttle, uint64_t now);
 
+/*
+ * Is it certain that no call that starts at now, and reads the clock within the next slack milliseconds,
+ * checks? Mostly it is, and this is quick to say.
+ */
+bool throttle_is_far(const struct throttle *throttle, uint64_t now, uint64_t slack);
+
 /* A call was made between the readings before and after. True if it may have checked. */
 bool throttle_called(struct throttle *throttle, uint64_t before, uint64_t after);
 

@@ -39,10 +39,8 @@ int verbs_events_fd(struct ibv_context *ctx)
 /* libmlx5 fails with a positive errno, or with -1 and errno, depending on how deep it was. */
 int verbs_process_events(struct ibv_context *ctx)
 {
-	int ret;
+	int ret = mlx5dv_vfio_process_events(ctx);
 
-	errno = 0;
-	ret = mlx5dv_vfio_process_events(ctx);
 	if (ret > 0)
 		return -ret;
 	if (ret == -1)

@@ -213,8 +213,8 @@ static uint64_t one_life(struct tested *tested)
 	event(tested);
 	support_sim("clock-step 1000");
 	event(tested); /* now the guard knows when libmlx5 has checked */
-	support_sim("clock-step 993");
-	call_for(tested, (int64_t)random_below(6500));
+	support_sim("clock-step 980");
+	call_for(tested, (int64_t)random_below(19500));
 	inject(tested);
 	injected = support_now_ms();
 	while (!tested->told && support_now_ms() < injected + GIVE_UP_MS)

@@ -41,7 +41,8 @@ static void on_io(struct ev_loop *loop, ev_io *io, int revents)
 	struct host *host = io->data;
 
 	(void)loop;
-	balance(host, ev_is_active(io), &((struct watch *)io)->weak);
+	if (revents & EV_ERROR)
+		balance(host, ev_is_active(io), &((struct watch *)io)->weak);
 	mlx5vfio_process(host->dev, io->fd, revents & EV_ERROR ? POLLERR : POLLIN);
 }
 

@@ -87,13 +87,16 @@ void clock_rate_wall(double factor)
 
 int clock_gettime(clockid_t id, struct timespec *ts)
 {
+	bool is_wall = id == CLOCK_REALTIME || id == CLOCK_REALTIME_COARSE;
 	int64_t now;
-	int error = real_clock(id, ts);
+	int error;
 
-	if (error || (id != CLOCK_REALTIME && id != CLOCK_REALTIME_COARSE))
+	if (!is_wall || !atomic_load_explicit(&wall.changed, memory_order_relaxed))
+		return real_clock(id, ts);
+	/* At a changed rate the coarse clock's lag would be changed as well, to seconds. */
+	error = real_clock(CLOCK_REALTIME, ts);
+	if (error)
 		return error;
-	if (!atomic_load_explicit(&wall.changed, memory_order_relaxed))
-		return 0;
 	now = wall_from_real(to_ns(ts));
 	ts->tv_sec = (time_t)(now / (int64_t)NS_PER_S);
 	ts->tv_nsec = (long)(now % (int64_t)NS_PER_S);
