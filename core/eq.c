@@ -10,6 +10,7 @@
 #include "device.h"
 #include "eq.h"
 #include "ring.h"
+#include "thread.h"
 #include "verbs.h"
 
 #define DEFAULT_LOG_SIZE 8
@@ -20,9 +21,14 @@
 /* Types of the queue that libmlx5 opened: command completion and page request. */
 #define LIBMLX5_EVENTS (UINT64_C(1) << 0x0a | UINT64_C(1) << 0x0b)
 
+/* They come from the CQs that were created on the queue; the device is not asked for them. */
+#define COMPLETIONS (UINT64_C(1) << MLX5VFIO_EVENT_COMPLETION)
+
 /* Syndromes of firmware that had no room in an event queue. */
 #define SYND_EQ_OVERRUN 0x0c
 #define SYND_EQ_ERROR   0x0d
+
+#define SUSPECT_TICKS   2
 
 struct mlx5vfio_eq {
 	struct mlx5vfio *dev;
@@ -32,7 +38,10 @@ struct mlx5vfio_eq {
 	void *arg;
 	unsigned budget;
 	bool watching;
-	bool busy; /* on the stack: memory stays until it returns */
+	bool overrun;     /* nothing comes through it any more */
+	unsigned suspect; /* ticks for which a lack of room is still looked into */
+	uint64_t tick;    /* the last one that saw it */
+	bool busy;        /* on the stack: memory stays until it returns */
 	struct mlx5vfio_eq *next;
 };
 
@@ -58,14 +67,19 @@ void eq_unwatch_all(struct mlx5vfio *dev)
 		tell_watch(eq, false);
 }
 
-static int check(const struct mlx5vfio *dev, const struct mlx5vfio_eq_attr *attr,
+static int check(struct mlx5vfio *dev, const struct mlx5vfio_eq_attr *attr,
 		 mlx5vfio_event_fn *on_event)
 {
 	if (!dev || !attr || !on_event || attr->events & LIBMLX5_EVENTS)
 		return -EINVAL;
 	if (attr->log_size && (attr->log_size < MIN_LOG_SIZE || attr->log_size > MAX_LOG_SIZE))
 		return -EINVAL;
-	return dev->state == DEVICE_LIVE ? 0 : -ENODEV;
+	thread_check(dev);
+	if (dev->state != DEVICE_LIVE)
+		return -ENODEV;
+	if (!device_fd_is_open(dev))
+		return -EBADF;
+	return health_alive(dev) ? 0 : -ENODEV;
 }
 
 static int start(struct mlx5vfio_eq *eq, const struct mlx5vfio_eq_attr *attr)
@@ -73,7 +87,7 @@ static int start(struct mlx5vfio_eq *eq, const struct mlx5vfio_eq_attr *attr)
 	unsigned log_size = attr->log_size ? attr->log_size : DEFAULT_LOG_SIZE;
 	int err;
 
-	eq->verbs = verbs_eq_create(eq->dev->ctx, log_size, attr->events);
+	eq->verbs = verbs_eq_create(eq->dev->ctx, log_size, attr->events & ~COMPLETIONS);
 	if (!eq->verbs)
 		return -errno;
 	eq->ring = (struct ring){
@@ -149,6 +163,7 @@ void mlx5vfio_eq_close(struct mlx5vfio_eq *eq)
 
 	if (!eq || !eq->verbs)
 		return;
+	thread_check(eq->dev);
 	alive = health_alive(eq->dev);
 	tell_watch(eq, false);
 	destroy(take_apart(eq), alive);
@@ -198,6 +213,7 @@ static void tell_overrun(struct mlx5vfio_eq *eq)
 {
 	const struct mlx5vfio_event event = { .type = MLX5VFIO_EVENT_QUEUE_OVERRUN };
 
+	eq->overrun = true;
 	tell_watch(eq, false);
 	hand_out(eq, &event);
 }
@@ -226,18 +242,6 @@ static void on_watch_error(struct mlx5vfio_eq *eq)
 	device_report(eq->dev, -EIO);
 }
 
-/* A device that keeps the old entries and drops the new ones says so in its health registers. */
-static bool dropped_events(struct mlx5vfio_eq *eq)
-{
-	struct mlx5vfio *dev = eq->dev;
-	uint8_t synd;
-
-	if (!ring_was_full(&eq->ring) || !guard_active(&dev->guard) || !health_ok(dev))
-		return false;
-	synd = dev->guard.last.synd;
-	return synd == SYND_EQ_OVERRUN || synd == SYND_EQ_ERROR;
-}
-
 static void drain(struct mlx5vfio_eq *eq)
 {
 	struct mlx5vfio_event event;
@@ -251,9 +255,9 @@ static void drain(struct mlx5vfio_eq *eq)
 	}
 	if (!left)
 		ring_update(&eq->ring);
-	else if (ring_overrun(&eq->ring) || dropped_events(eq))
+	else if (ring_overrun(&eq->ring))
 		tell_overrun(eq);
-	else if (goes_on(eq))
+	else
 		wait_for_more(eq);
 }
 
@@ -266,23 +270,82 @@ static struct mlx5vfio_eq *find(const struct mlx5vfio *dev, int fd)
 	return eq;
 }
 
+static void serve(struct mlx5vfio_eq *eq, void (*how)(struct mlx5vfio_eq *eq))
+{
+	eq->busy = true;
+	how(eq);
+	eq->busy = false;
+	if (!eq->verbs)
+		free(eq);
+}
+
 bool eq_process(struct mlx5vfio *dev, int fd, int revents)
 {
 	struct mlx5vfio_eq *eq = find(dev, fd);
 
 	if (!eq)
 		return false;
-	if (dev->state != DEVICE_LIVE || eq->busy || !eq->watching || !revents)
-		return true;
-	eq->busy = true;
-	if (revents & POLLIN)
-		drain(eq);
-	else
-		on_watch_error(eq);
-	eq->busy = false;
-	if (!eq->verbs)
-		free(eq);
+	if (dev->state == DEVICE_LIVE && !eq->busy && eq->watching && revents)
+		serve(eq, revents & POLLIN ? drain : on_watch_error);
 	return true;
+}
+
+/* Queue errors show in the health registers, but not whose they are. */
+static bool device_has_queue_error(const struct mlx5vfio *dev)
+{
+	uint8_t synd = dev->guard.last.synd;
+
+	return guard_active(&dev->guard) && (synd == SYND_EQ_OVERRUN || synd == SYND_EQ_ERROR);
+}
+
+/*
+ * A device that keeps the old entries and drops the new ones leaves no trace in the queue but that it
+ * was full. Firmware may take its time to say so: the queue is asked about at two ticks.
+ */
+static bool has_dropped_events(struct mlx5vfio_eq *eq)
+{
+	if (ring_was_full(&eq->ring))
+		eq->suspect = SUSPECT_TICKS;
+	if (!eq->suspect)
+		return false;
+	eq->suspect--;
+	return device_has_queue_error(eq->dev) && verbs_eq_failed(eq->dev->ctx, eq->verbs);
+}
+
+/* The fd stays readable until the queue was found empty: then the loop comes by itself. */
+static bool loop_will_come(const struct mlx5vfio_eq *eq)
+{
+	struct pollfd fd = { .fd = eq->verbs->fd, .events = POLLIN };
+
+	return eq->watching && poll(&fd, 1, 0) == 1 && (fd.revents & POLLIN);
+}
+
+static void look_after(struct mlx5vfio_eq *eq)
+{
+	if (ring_has_next(&eq->ring) && !loop_will_come(eq))
+		drain(eq);
+	if (goes_on(eq) && !eq->overrun && !ring_has_next(&eq->ring) && has_dropped_events(eq))
+		tell_overrun(eq);
+}
+
+/* A handler may close any queue: the list is searched anew after each. */
+static struct mlx5vfio_eq *next_unseen(const struct mlx5vfio *dev)
+{
+	struct mlx5vfio_eq *eq = dev->state == DEVICE_LIVE ? dev->eqs : NULL;
+
+	while (eq && (eq->overrun || eq->busy || eq->tick == dev->stats.ticks))
+		eq = eq->next;
+	return eq;
+}
+
+void eq_tick(struct mlx5vfio *dev)
+{
+	struct mlx5vfio_eq *eq;
+
+	while ((eq = next_unseen(dev))) {
+		eq->tick = dev->stats.ticks;
+		serve(eq, look_after);
+	}
 }
 
 int eq_pollfds(const struct mlx5vfio *dev, struct pollfd *fds, int n)
@@ -302,10 +365,10 @@ int eq_pollfds(const struct mlx5vfio *dev, struct pollfd *fds, int n)
 
 uint32_t mlx5vfio_eq_number(const struct mlx5vfio_eq *eq)
 {
-	return eq->verbs->number;
+	return eq ? eq->ring.number : 0;
 }
 
 struct mlx5vfio *mlx5vfio_eq_device(const struct mlx5vfio_eq *eq)
 {
-	return eq->dev;
+	return eq ? eq->dev : NULL;
 }

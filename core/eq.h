@@ -12,6 +12,12 @@ struct verbs_eq;
 /* Is this the fd of one of the device's queues? Then it is processed. */
 bool eq_process(struct mlx5vfio *dev, int fd, int revents);
 
+/*
+ * The tick: serves queues whose interrupt got lost or whose fd the loop cannot watch, and finds those that
+ * were overrun without a trace in them.
+ */
+void eq_tick(struct mlx5vfio *dev);
+
 /* Tells the loop that no queue is to be watched any more. */
 void eq_unwatch_all(struct mlx5vfio *dev);
 

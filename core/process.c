@@ -188,6 +188,7 @@ static void on_tick(struct mlx5vfio *dev, int64_t now)
 	dev->tick_at = schedule_next_tick(dev, now);
 	if (health_ok(dev) && (dev->held_until == NEVER || now >= dev->held_until))
 		process_events(dev, true);
+	eq_tick(dev);
 }
 
 static void on_timer(struct mlx5vfio *dev)

@@ -12,6 +12,7 @@ enum {
 	ENTRY_SIZE = 64,
 	ENTRY_TYPE = 1,
 	ENTRY_SUB_TYPE = 3,
+	ENTRY_RESERVED = 4, /* up to the data */
 	ENTRY_DATA = 32,
 	ENTRY_OWNER = 63,
 	DOORBELL_ARM = 0x40,
@@ -55,15 +56,29 @@ static bool is_written(const struct ring *ring, uint32_t index)
 	return (__atomic_load_n(owner, __ATOMIC_ACQUIRE) & 1) == owner_at(ring, index);
 }
 
+static bool all_zero(const uint8_t *bytes, size_t size)
+{
+	while (size && !*bytes) {
+		bytes++;
+		size--;
+	}
+	return !size;
+}
+
 /*
  * libmlx5 hands the memory out as malloc() had it, and the device may write as soon as the queue
- * exists. Completions cannot come yet, because no CQ knows the queue.
+ * exists. What it has written is told from what was there by all that an entry has fixed: a wanted
+ * type, the first owner bit, and zeros where the manual has reserved bytes. Completions cannot come yet,
+ * because no CQ knows the queue.
  */
 static bool is_early_event(const struct ring *ring, uint32_t index, uint64_t events)
 {
-	uint8_t type = entry_at(ring, index)[ENTRY_TYPE];
+	const uint8_t *entry = entry_at(ring, index);
+	uint8_t type = entry[ENTRY_TYPE];
 
-	return is_written(ring, index) && type && type < 64 && events >> type & 1;
+	return is_written(ring, index) && !entry[ENTRY_OWNER] && type && type < 64 &&
+	       events >> type & 1 && !entry[ENTRY_TYPE - 1] && !entry[ENTRY_SUB_TYPE - 1] &&
+	       all_zero(entry + ENTRY_RESERVED, ENTRY_DATA - ENTRY_RESERVED);
 }
 
 void ring_init(struct ring *ring, uint64_t events)
@@ -95,7 +110,6 @@ static void decode(const uint8_t *entry, struct mlx5vfio_event *event)
 		event->cqn = event->raw[WORD_CQ_ERROR] & NUMBER_MASK;
 		break;
 	case MLX5VFIO_EVENT_PORT_STATE_CHANGE:
-	case MLX5VFIO_EVENT_PORT_MODULE:
 		event->port = (uint8_t)(event->raw[WORD_PORT] >> 28);
 		break;
 	case MLX5VFIO_EVENT_PATH_MIGRATED:
@@ -108,6 +122,7 @@ static void decode(const uint8_t *entry, struct mlx5vfio_event *event)
 	case MLX5VFIO_EVENT_LAST_WQE_REACHED:
 	case MLX5VFIO_EVENT_SRQ_CATASTROPHIC_ERROR:
 	case MLX5VFIO_EVENT_SRQ_LIMIT:
+	case MLX5VFIO_EVENT_DCT_DRAINED:
 		event->qpn = event->raw[WORD_QUEUE] & NUMBER_MASK;
 		break;
 	default:
@@ -120,6 +135,11 @@ static uint32_t spare(const struct ring *ring)
 	uint32_t half = UINT32_C(1) << (ring->log_size - 1);
 
 	return half < SPARE_ENTRIES ? half : SPARE_ENTRIES;
+}
+
+bool ring_has_next(const struct ring *ring)
+{
+	return is_written(ring, ring->consumer);
 }
 
 bool ring_next(struct ring *ring, struct mlx5vfio_event *event)

@@ -18,6 +18,8 @@ struct ring {
 /* Marks all entries as not yet written, but for those that the device was quick to write. */
 void ring_init(struct ring *ring, uint64_t events);
 
+bool ring_has_next(const struct ring *ring);
+
 /* Takes the next entry. False if there is none. */
 bool ring_next(struct ring *ring, struct mlx5vfio_event *event);
 

@@ -78,6 +78,14 @@ const char *mlx5vfio_event_str(enum mlx5vfio_event_type type)
 		return "internal error";
 	case MLX5VFIO_EVENT_PORT_STATE_CHANGE:
 		return "port state change";
+	case MLX5VFIO_EVENT_PAGE_FAULT:
+		return "page fault";
+	case MLX5VFIO_EVENT_NIC_VPORT_CHANGE:
+		return "NIC vport change";
+	case MLX5VFIO_EVENT_ESW_FUNCTIONS_CHANGED:
+		return "e-switch functions changed";
+	case MLX5VFIO_EVENT_VHCA_STATE_CHANGE:
+		return "VHCA state change";
 	case MLX5VFIO_EVENT_WQ_INVALID_REQUEST_ERROR:
 		return "work queue invalid request error";
 	case MLX5VFIO_EVENT_WQ_ACCESS_ERROR:
@@ -88,14 +96,38 @@ const char *mlx5vfio_event_str(enum mlx5vfio_event_type type)
 		return "last WQE reached";
 	case MLX5VFIO_EVENT_SRQ_LIMIT:
 		return "SRQ limit reached";
+	case MLX5VFIO_EVENT_GPIO:
+		return "GPIO event";
 	case MLX5VFIO_EVENT_PORT_MODULE:
 		return "port module event";
 	case MLX5VFIO_EVENT_TEMPERATURE_WARNING:
 		return "temperature warning";
+	case MLX5VFIO_EVENT_XRQ_ERROR:
+		return "XRQ error";
+	case MLX5VFIO_EVENT_REMOTE_CONFIG:
+		return "remote configuration";
+	case MLX5VFIO_EVENT_DB_BF_CONGESTION:
+		return "doorbell congestion";
+	case MLX5VFIO_EVENT_STALL:
+		return "stall";
 	case MLX5VFIO_EVENT_DCT_DRAINED:
 		return "DCT drained";
+	case MLX5VFIO_EVENT_DCT_KEY_VIOLATION:
+		return "DCT key violation";
+	case MLX5VFIO_EVENT_FPGA_ERROR:
+		return "FPGA error";
+	case MLX5VFIO_EVENT_FPGA_QP_ERROR:
+		return "FPGA QP error";
 	case MLX5VFIO_EVENT_GENERAL:
 		return "general event";
+	case MLX5VFIO_EVENT_MONITOR_COUNTER:
+		return "monitor counter";
+	case MLX5VFIO_EVENT_PPS:
+		return "pulse per second";
+	case MLX5VFIO_EVENT_DEVICE_TRACER:
+		return "device tracer";
+	case MLX5VFIO_EVENT_OBJECT_CHANGE:
+		return "object change";
 	case MLX5VFIO_EVENT_QUEUE_OVERRUN:
 		return "event queue overrun";
 	}

@@ -2,7 +2,7 @@
 /* All that mlx5vfio asks of libmlx5, behind one calling convention. */
 #include <endian.h>
 #include <errno.h>
-#include <stdbool.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <infiniband/mlx5dv.h>
@@ -48,7 +48,7 @@ int verbs_process_events(struct ibv_context *ctx)
 	return ret;
 }
 
-/* Byte offsets in the command CREATE_EQ and its answer, from the programmer's reference manual. */
+/* Byte offsets in commands and their answers, from the programmer's reference manual. */
 enum {
 	CREATE_EQ = 0x301,
 	CREATE_EQ_IN_SIZE = 0x110,
@@ -56,8 +56,29 @@ enum {
 	IN_EQ_SIZE_AND_UAR = 0x1c, /* bits 28:24 log of the entries, 23:0 the UAR page */
 	IN_EQ_VECTOR = 0x27,
 	IN_EVENTS = 0x58,
+	ENTRY_SIZE = 64,
 	OUT_EQ_NUMBER = 0x0b,
+	QUERY_EQ = 0x303,
+	QUERY_EQ_IN_SIZE = 0x10,
+	QUERY_EQ_OUT_SIZE = 0x110,
+	IN_EQ_NUMBER = 0x0b,
+	OUT_EQ_STATUS = 0x10, /* bits 7:4 */
+	EQ_WRITE_FAILURE = 0xa,
 };
+
+/* A signal handler that runs meanwhile makes libmlx5 give a command up that firmware still executes. */
+static void block_signals(sigset_t *before)
+{
+	sigset_t all;
+
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, before);
+}
+
+static void restore_signals(const sigset_t *before)
+{
+	pthread_sigmask(SIG_SETMASK, before, NULL);
+}
 
 static struct mlx5dv_devx_eq *create_eq(struct ibv_context *ctx, unsigned log_size, uint64_t events,
 					struct verbs_eq *eq)
@@ -92,31 +113,61 @@ static bool acquire(struct ibv_context *ctx, unsigned log_size, uint64_t events,
 struct verbs_eq *verbs_eq_create(struct ibv_context *ctx, unsigned log_size, uint64_t events)
 {
 	struct verbs_eq *eq = calloc(1, sizeof(*eq));
+	sigset_t signals;
+	bool acquired;
 	int err;
 
 	if (!eq)
 		return NULL;
+	block_signals(&signals);
 	errno = 0;
-	if (acquire(ctx, log_size, events, eq)) {
-		eq->fd = eq->vector->fd;
-		eq->entries = eq->eq->vaddr;
-		eq->uar_page = eq->uar->base_addr;
-		return eq;
-	}
+	acquired = acquire(ctx, log_size, events, eq);
 	err = errno ? errno : EIO;
-	verbs_eq_destroy(eq);
-	errno = err;
-	return NULL;
+	restore_signals(&signals);
+	if (!acquired) {
+		verbs_eq_destroy(eq);
+		errno = err;
+		return NULL;
+	}
+	eq->fd = eq->vector->fd;
+	eq->entries = eq->eq->vaddr;
+	eq->size = (size_t)ENTRY_SIZE << log_size;
+	eq->uar_page = eq->uar->base_addr;
+	return eq;
 }
 
+bool verbs_eq_failed(struct ibv_context *ctx, const struct verbs_eq *eq)
+{
+	uint8_t in[QUERY_EQ_IN_SIZE] = { QUERY_EQ >> 8, QUERY_EQ & 0xff };
+	uint8_t out[QUERY_EQ_OUT_SIZE] = { 0 };
+	sigset_t signals;
+	int err;
+
+	in[IN_EQ_NUMBER] = eq->number;
+	block_signals(&signals);
+	err = mlx5dv_devx_general_cmd(ctx, in, sizeof(in), out, sizeof(out));
+	restore_signals(&signals);
+	return !err && out[OUT_EQ_STATUS] >> 4 == EQ_WRITE_FAILURE;
+}
+
+/*
+ * The memory may come back, uninitialised, as the next queue's: what is left in it must not look like
+ * events.
+ */
 void verbs_eq_destroy(struct verbs_eq *eq)
 {
+	sigset_t signals;
+
+	block_signals(&signals);
+	if (eq->entries)
+		memset(eq->entries, 0xff, eq->size);
 	if (eq->eq)
 		mlx5dv_devx_destroy_eq(eq->eq);
 	if (eq->uar)
 		mlx5dv_devx_free_uar(eq->uar);
 	if (eq->vector)
 		mlx5dv_devx_free_msi_vector(eq->vector);
+	restore_signals(&signals);
 	free(eq);
 }
 

@@ -3,6 +3,8 @@
 #ifndef CORE_VERBS_H
 #define CORE_VERBS_H
 
+#include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 struct ibv_context;
@@ -27,6 +29,7 @@ struct verbs_eq {
 	int fd; /* becomes readable on an interrupt */
 	uint8_t number;
 	uint8_t *entries;            /* not initialised */
+	size_t size;                 /* of the entries */
 	volatile uint32_t *uar_page; /* where its doorbells are */
 	struct mlx5dv_devx_msi_vector *vector;
 	struct mlx5dv_devx_uar *uar;
@@ -36,6 +39,9 @@ struct verbs_eq {
 
 /* Executes a command. events: a bit for each event type. NULL with errno. */
 struct verbs_eq *verbs_eq_create(struct ibv_context *ctx, unsigned log_size, uint64_t events);
+
+/* Executes a command. Does the device say that it could not write to the queue? */
+bool verbs_eq_failed(struct ibv_context *ctx, const struct verbs_eq *eq);
 
 /* Executes a command and frees eq. The fd is closed. */
 void verbs_eq_destroy(struct verbs_eq *eq);

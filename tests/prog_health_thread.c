@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include <mlx5vfio/core.h>
+#include <mlx5vfio/eq.h>
 
 #include "support/support.h"
 
@@ -34,13 +34,27 @@ static void close_it(struct mlx5vfio *dev)
 	mlx5vfio_close(dev);
 }
 
+static void on_event(struct mlx5vfio_eq *eq, const struct mlx5vfio_event *event, void *arg)
+{
+	(void)eq;
+	(void)event;
+	(void)arg;
+}
+
+static void eq_open(struct mlx5vfio *dev)
+{
+	static const struct mlx5vfio_eq_attr attr = { .budget = 1 };
+
+	mlx5vfio_eq_open(dev, &attr, on_event, NULL);
+}
+
 static const struct call {
 	const char *name;
 	void (*make)(struct mlx5vfio *dev);
 } calls[] = {
 	{ "set_interval", set_interval }, { "set_guard", set_guard },
 	{ "process", process },           { "close", close_it },
-	{ "detach", mlx5vfio_detach },
+	{ "detach", mlx5vfio_detach },    { "eq_open", eq_open },
 };
 
 struct errand {

@@ -28,6 +28,7 @@ static void act(struct queue *queue)
 	switch (queue->deed) {
 	case CLOSE_QUEUE:
 		mlx5vfio_eq_close(queue->eq);
+		ck_assert_uint_ne(mlx5vfio_eq_number(queue->eq), 0);
 		break;
 	case CLOSE_OTHER:
 		mlx5vfio_eq_close(queue->other);
@@ -307,6 +308,35 @@ START_TEST(overrun_by_neglect)
 }
 END_TEST
 
+/* The device's health says for good that some queue has overrun. This one was only full. */
+START_TEST(overrun_of_another)
+{
+	struct queue queue, full;
+	struct test_loop loop;
+	int i;
+
+	test_loop_start(&loop, (enum test_loop_kind)_i, 0);
+	mlx5vfio_set_interval(loop.dev, 20);
+	open_queue(&queue, &loop, 4);
+	for (i = 0; i < 17; i++)
+		support_sim("port 0 up");
+	expect_overrun(&loop, &queue);
+	open_queue(&full, &loop, 4);
+	for (i = 0; i < 16; i++)
+		support_sim("port 0 up");
+	test_turn_until(&loop, &full.count, 16);
+	test_turn_for(&loop, 200);
+	support_sim("port 0 up");
+	test_turn_until(&loop, &full.count, 17);
+	ck_assert_int_eq(full.overruns, 0);
+	for (i = 0; i < 17; i++)
+		support_sim("port 0 up");
+	expect_overrun(&loop, &full);
+	ck_assert_int_eq(full.count, 17 + 16 + 1);
+	test_loop_finish(&loop, 0, 2);
+}
+END_TEST
+
 /* Full to the last entry is no overrun. */
 START_TEST(full_queue)
 {
@@ -389,6 +419,7 @@ int main(void)
 	tcase_add_loop_test(tcase, device_death, 0, DEATHS * LOOP_KINDS);
 	tcase_add_loop_test(tcase, overrun_by_force, 0, 6 * LOOP_KINDS);
 	tcase_add_loop_test(tcase, overrun_by_neglect, 0, LOOP_KINDS);
+	tcase_add_loop_test(tcase, overrun_of_another, 0, LOOP_KINDS);
 	tcase_add_loop_test(tcase, full_queue, 0, LOOP_KINDS);
 	tcase_add_test(tcase, forget);
 	tcase_add_test(tcase, pollfds);

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* sim: --devices 1; valgrind */
 /* What opening an event queue is refused for, and that nothing is left of the attempt. */
+#include <signal.h>
+#include <sys/time.h>
+
 #include "test_eq.h"
 
 #define PORT             BIT(MLX5VFIO_EVENT_PORT_STATE_CHANGE)
@@ -48,6 +51,8 @@ START_TEST(arguments)
 	for (i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++)
 		ck_assert_int_eq(errno_of(loop.dev, &wrong[i], on_event), EINVAL);
 	mlx5vfio_eq_close(NULL);
+	ck_assert_uint_eq(mlx5vfio_eq_number(NULL), 0);
+	ck_assert_ptr_null(mlx5vfio_eq_device(NULL));
 	ck_assert_int_eq(mlx5vfio_pollfds(loop.dev, NULL, 0), 1);
 	test_loop_finish(&loop, 0, 0);
 }
@@ -92,6 +97,37 @@ START_TEST(dead_or_closing)
 	ck_assert_int_eq(mlx5vfio_close(loop.dev), 0);
 	ck_assert_int_eq(errno_of(loop.dev, &attr, on_event), ENODEV);
 	test_turn_until(&loop, &loop.detached, 1);
+	test_loop_end(&loop);
+}
+END_TEST
+
+/* A command would wait for ever. */
+START_TEST(dead_unnoticed)
+{
+	static const struct mlx5vfio_eq_attr attr = { .events = PORT };
+	struct test_loop loop;
+
+	test_loop_start(&loop, LOOP_UV, 0);
+	support_sim("pci-offline 0");
+	ck_assert_int_eq(errno_of(loop.dev, &attr, on_event), ENODEV);
+	test_turn_until(&loop, &loop.faults, 1);
+	support_sim("heal 0");
+	mlx5vfio_detach(loop.dev);
+	test_turn(&loop, 1);
+	test_close(&loop);
+	test_loop_end(&loop);
+}
+END_TEST
+
+START_TEST(ctx_closed)
+{
+	static const struct mlx5vfio_eq_attr attr = { .events = PORT };
+	struct test_loop loop;
+
+	test_loop_start(&loop, LOOP_POLL, 0);
+	test_close(&loop);
+	ck_assert_int_eq(errno_of(loop.dev, &attr, on_event), EBADF);
+	mlx5vfio_detach(loop.dev);
 	test_loop_end(&loop);
 }
 END_TEST
@@ -167,6 +203,38 @@ static void stingy_release(void *arg)
 	mlx5vfio_released(loop->dev);
 }
 
+static void on_alarm(int signal)
+{
+	(void)signal;
+}
+
+/* Handlers run all the time on a loop's thread; libmlx5 gives a command up when one does. */
+START_TEST(among_signals)
+{
+	static const struct itimerval every_ms = { { 0, 1000 }, { 0, 1000 } }, never;
+	static const struct mlx5vfio_eq_attr attr = { .log_size = 4, .events = PORT };
+	struct test_loop loop;
+	uint64_t maps;
+	int i, count = 0;
+
+	test_loop_start(&loop, LOOP_POLL, 0);
+	maps = support_stats(0).dma_maps;
+	signal(SIGALRM, on_alarm);
+	support_sim("delay 0 3ms");
+	setitimer(ITIMER_REAL, &every_ms, NULL);
+	for (i = 0; i < 10; i++) {
+		struct mlx5vfio_eq *eq = mlx5vfio_eq_open(loop.dev, &attr, on_event, &count);
+
+		ck_assert_msg(eq != NULL, "errno %d", errno);
+		mlx5vfio_eq_close(eq);
+	}
+	setitimer(ITIMER_REAL, &never, NULL);
+	support_sim("delay 0 0ms");
+	ck_assert_uint_eq(support_stats(0).dma_maps, maps);
+	test_loop_finish(&loop, 0, 0);
+}
+END_TEST
+
 START_TEST(watch_fails)
 {
 	static const struct mlx5vfio_loop_ops ops = {
@@ -214,8 +282,11 @@ int main(void)
 	tcase_add_test(tcase, arguments);
 	tcase_add_test(tcase, all_sizes);
 	tcase_add_test(tcase, dead_or_closing);
+	tcase_add_test(tcase, dead_unnoticed);
+	tcase_add_test(tcase, ctx_closed);
 	tcase_add_test(tcase, all_vectors);
 	tcase_add_test(tcase, device_refuses);
+	tcase_add_test(tcase, among_signals);
 	tcase_add_test(tcase, watch_fails);
 	suite_add_tcase(suite, tcase);
 	return support_run(suite);

@@ -471,7 +471,8 @@ START_TEST(guard_of_a_closed_ctx)
 }
 END_TEST
 
-static const char *const calls[] = { "set_interval", "set_guard", "process", "close", "detach" };
+static const char *const calls[] = { "set_interval", "set_guard", "process",
+				     "close",        "detach",    "eq_open" };
 
 #define CALLS (int)(sizeof(calls) / sizeof(calls[0]))
 

@@ -114,6 +114,10 @@ struct mlx5vfio_stats {
  *
  * dev must not be used afterwards. Allowed anywhere on the loop's thread, also in every handler,
  * but not after the loop was destroyed: see mlx5vfio_forget(). NULL is ignored.
+ *
+ * Closes the event queues that are still open (eq.h), with a device command for each: firmware that
+ * hangs and does not show it would hold both this and mlx5vfio_forget() for ever. mlx5vfio_close()
+ * leaves that to its helper thread.
  */
 MLX5VFIO_API void mlx5vfio_detach(struct mlx5vfio *dev);
 

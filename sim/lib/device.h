@@ -228,6 +228,7 @@ void caps_fill(uint8_t *out, unsigned type, bool current);
 /* eq.c */
 struct eq *eq_create(struct device *dev, const struct command *cmd, uint8_t *status);
 void eq_destroy(struct device *dev, struct eq *eq);
+void eq_query(struct device *dev, const struct eq *eq, uint8_t *out);
 /* Doorbells that were rung while registers read ones are gone. */
 void eq_doubt_arms(struct device *dev);
 struct eq *eq_for(struct device *dev, enum event_type type);

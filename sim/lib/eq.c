@@ -24,14 +24,21 @@ enum {
 	SYNDROME_EQ_OVERRUN = 0x0c,
 };
 
-/* In CREATE_EQ. */
+/* In CREATE_EQ and in the answer to QUERY_EQ. */
 enum {
 	IN_CONTEXT = 0x10,
 	IN_EVENTS = 0x58,
 	IN_PAGES = 0x110,
-	CONTEXT_SIZES = 0x0c, /* 3 bits reserved, 5 log of entries, 24 UAR page */
+	CONTEXT_STATUS = 0x00, /* bits 7:4 */
+	CONTEXT_STATE = 0x02,  /* bits 3:0 */
+	CONTEXT_SIZES = 0x0c,  /* 3 bits reserved, 5 log of entries, 24 UAR page */
 	CONTEXT_VECTOR = 0x17,
 	CONTEXT_PAGE_SIZE = 0x18,
+	CONTEXT_CONSUMER = 0x28,
+	CONTEXT_PRODUCER = 0x2c,
+	CONTEXT_WRITE_FAILURE = 0xa,
+	CONTEXT_ARMED = 0x9,
+	CONTEXT_FIRED = 0xa,
 };
 
 /* Nobody writes EQ number 255: so the same value rung twice is seen twice. */
@@ -137,6 +144,30 @@ void eq_destroy(struct device *dev, struct eq *eq)
 			dev->eqs[i]->arm_doubtful = true;
 	dev->eqs[eq->number] = NULL;
 	free(eq);
+}
+
+static uint8_t log2_of(uint32_t entries)
+{
+	uint8_t log = 0;
+
+	while (entries >>= 1)
+		log++;
+	return log;
+}
+
+void eq_query(struct device *dev, const struct eq *eq, uint8_t *out)
+{
+	uint8_t *context = out + IN_CONTEXT; /* in the answer it has the same place */
+
+	eq_doorbells(dev, clock_now());
+	context[CONTEXT_STATUS] = eq->broken ? CONTEXT_WRITE_FAILURE << 4 : 0;
+	context[CONTEXT_STATE] = eq->armed ? CONTEXT_ARMED : CONTEXT_FIRED;
+	put_be32(context + CONTEXT_SIZES, (uint32_t)log2_of(eq->entries) << 24 | eq->uar);
+	context[CONTEXT_VECTOR] = (uint8_t)eq->vector;
+	context[CONTEXT_PAGE_SIZE] = (uint8_t)(eq->page_shift - 12);
+	put_be32(context + CONTEXT_CONSUMER, eq->consumer & COUNTER_MASK);
+	put_be32(context + CONTEXT_PRODUCER, eq->producer & COUNTER_MASK);
+	put_be64(out + IN_EVENTS, eq->events);
 }
 
 void eq_doubt_arms(struct device *dev)

@@ -128,14 +128,33 @@ static uint8_t run_create_eq(struct command *cmd)
 	return status;
 }
 
-static uint8_t run_destroy_eq(struct command *cmd)
+static struct eq *named_eq(struct command *cmd)
 {
 	uint8_t number = cmd->in[AT_EQ_NUMBER];
 	struct eq *eq = number < MAX_EQS ? cmd->dev->eqs[number] : NULL;
 
 	if (!eq)
-		return no_such(cmd, "event queue", number);
+		no_such(cmd, "event queue", number);
+	return eq;
+}
+
+static uint8_t run_destroy_eq(struct command *cmd)
+{
+	struct eq *eq = named_eq(cmd);
+
+	if (!eq)
+		return STATUS_BAD_RESOURCE;
 	eq_destroy(cmd->dev, eq);
+	return STATUS_OK;
+}
+
+static uint8_t run_query_eq(struct command *cmd)
+{
+	const struct eq *eq = named_eq(cmd);
+
+	if (!eq)
+		return STATUS_BAD_RESOURCE;
+	eq_query(cmd->dev, eq, cmd->out);
 	return STATUS_OK;
 }
 
@@ -227,6 +246,7 @@ static const struct opcode_entry opcodes[] = {
 	{ 0x202, ACTIVE, 16, run_destroy_mkey },
 	{ 0x301, ACTIVE, 0x110, run_create_eq },
 	{ 0x302, ACTIVE, 16, run_destroy_eq },
+	{ 0x303, ACTIVE, 16, run_query_eq },
 	{ 0x400, ACTIVE, 0x50, cq_create },
 	{ 0x401, ACTIVE, 16, cq_destroy },
 	{ 0x500, ACTIVE, 0x100, run_create_qp },
