@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * No loop library: epoll or poll as written by hand, and the program that measures it against ours.
- * Ours comes in two ways: put into an epoll loop through mlx5vfio_loop_ops ("ours"), and polled
- * with mlx5vfio_pollfds() ("poll").
+ * No loop library: epoll and poll as written by hand, and the program that measures them against
+ * ours: put into the same epoll loop through mlx5vfio_loop_ops ("ours"), and polled with
+ * mlx5vfio_pollfds() ("poll").
  */
 #include "common/bench.c"
 
@@ -141,6 +141,91 @@ static void glue_detach(void *attached)
 	free(glue);
 }
 
+/* ---- By hand: poll(), woken in time for libmlx5 to check health ------------------------------ */
+
+enum { MAX_POLLED = 256 };
+
+struct hand_loop {
+	struct ibv_context *ctx[MAX_POLLED];
+	struct pollfd fds[MAX_POLLED];
+	int count;
+	int64_t next_second;
+	bool stopped;
+};
+
+static struct hand_loop by_hand;
+
+static int64_t now_ms(void)
+{
+	return (int64_t)(clock_ns(CLOCK_MONOTONIC) / 1000000);
+}
+
+static void *hand_new(void)
+{
+	by_hand.next_second = now_ms() + 1000;
+	return &by_hand;
+}
+
+static void *hand_attach(void *arg, struct ibv_context *ctx)
+{
+	struct hand_loop *loop = arg;
+
+	loop->ctx[loop->count] = ctx;
+	loop->fds[loop->count++] =
+		(struct pollfd){ .fd = mlx5dv_vfio_get_events_fd(ctx), .events = POLLIN };
+	return ctx;
+}
+
+static void hand_detach(void *ctx)
+{
+	int i = 0;
+
+	while (by_hand.ctx[i] != ctx)
+		i++;
+	by_hand.ctx[i] = by_hand.ctx[--by_hand.count];
+	by_hand.fds[i] = by_hand.fds[by_hand.count];
+}
+
+static void hand_process(struct ibv_context *ctx)
+{
+	int err = mlx5dv_vfio_process_events(ctx);
+
+	if (err)
+		fprintf(stderr, "process_events: %d\n", err);
+}
+
+static void hand_once(struct hand_loop *loop, bool wait)
+{
+	int64_t left = loop->next_second - now_ms();
+	bool due = left <= 0;
+
+	poll(loop->fds, (nfds_t)loop->count, due || !wait ? 0 : (int)left);
+	for (int i = 0; i < loop->count; i++)
+		if (due || loop->fds[i].revents)
+			hand_process(loop->ctx[i]);
+	if (due)
+		loop->next_second += 1000;
+}
+
+static void hand_run(void *arg)
+{
+	struct hand_loop *loop = arg;
+
+	loop->stopped = false;
+	while (!loop->stopped)
+		hand_once(loop, true);
+}
+
+static void hand_stop(void *loop)
+{
+	((struct hand_loop *)loop)->stopped = true;
+}
+
+static void hand_turn(void *loop)
+{
+	hand_once(loop, false);
+}
+
 /* ---- The dedicated thread ------------------------------------------------------------------- */
 
 struct told {
@@ -191,11 +276,6 @@ struct ours_loop {
 	struct ours *all;
 	int64_t timer_at;
 };
-
-static int64_t now_ms(void)
-{
-	return (int64_t)(clock_ns(CLOCK_MONOTONIC) / 1000000);
-}
 
 static void ours_ready(struct source *source, uint32_t events)
 {
@@ -306,8 +386,6 @@ static void *ours_new(void)
 
 /* ---- Ours polled ---------------------------------------------------------------------------- */
 
-enum { MAX_POLLED = 256 };
-
 struct poll_loop {
 	struct mlx5vfio *devs[MAX_POLLED];
 	struct pollfd fds[MAX_POLLED];
@@ -385,6 +463,7 @@ static void poll_turn(void *loop)
 static const struct side sides[] = {
 	{ "ours", true, ours_new, ours_attach, ours_detach, epoll_run, epoll_stop, epoll_turn },
 	{ "poll", true, poll_new, poll_attach, poll_detach, poll_run, poll_stop, poll_turn },
+	{ "hand-poll", false, hand_new, hand_attach, hand_detach, hand_run, hand_stop, hand_turn },
 	{ "hand", false, epoll_new, glue_attach, glue_detach, epoll_run, epoll_stop, epoll_turn },
 	{ "thread", false, epoll_new, thread_attach, NULL, epoll_run, epoll_stop, epoll_turn },
 	{ 0 },

@@ -13,8 +13,8 @@ struct verbs_eq;
 bool eq_process(struct mlx5vfio *dev, int fd, int revents);
 
 /*
- * The tick: serves queues whose interrupt got lost or whose fd the loop cannot watch, and finds those that
- * were overrun without a trace in them.
+ * The tick: serves queues whose interrupt got lost or whose fd the loop cannot watch, and finds
+ * those that were overrun without a trace in them.
  */
 void eq_tick(struct mlx5vfio *dev);
 

@@ -70,9 +70,9 @@ enum mlx5vfio_port_state {
 };
 
 /*
- * One event. Which member of the union holds depends on type; it takes the place of raw[0], and the rest of
- * raw holds for every type: raw[5] >> 24 is the kind of queue that qpn is of (0 QP, 1 RQ, 2 SQ),
- * raw[2] & 0xff the syndrome of a CQ error.
+ * One event. Which member of the union holds depends on type; it takes the place of raw[0], and the
+ * rest of raw holds for every type: raw[5] >> 24 is the kind of queue that qpn is of (0 QP, 1 RQ,
+ * 2 SQ), raw[2] & 0xff the syndrome of a CQ error.
  */
 struct mlx5vfio_event {
 	enum mlx5vfio_event_type type; /* other values may come: what the mask asked for */
@@ -130,8 +130,8 @@ MLX5VFIO_API struct mlx5vfio_eq *mlx5vfio_eq_open(struct mlx5vfio *dev,
 MLX5VFIO_API void mlx5vfio_eq_close(struct mlx5vfio_eq *eq);
 
 /*
- * The queue's number, to create a CQ on it (c_eqn of the CQ context). 0, which no queue has, for NULL. Like
- * mlx5vfio_eq_device() it may be called until the handler that closed the queue returns.
+ * The queue's number, to create a CQ on it (c_eqn of the CQ context). 0, which no queue has, for
+ * NULL. Like mlx5vfio_eq_device() it may be called until the handler that closed the queue returns.
  */
 MLX5VFIO_API uint32_t mlx5vfio_eq_number(const struct mlx5vfio_eq *eq);
 
