@@ -124,8 +124,18 @@ one_is_up() {
 		grep -qx 'mlx5vfio_up{device="0000:b1:00.0"} 1' "$work/body"
 }
 
-port_went_down() {
-	curl -sS "$url/metrics" | grep -qF 'mlx5vfio_port_down_total{device="0000:b1:00.0"} 1'
+# Of device 1; a family without its samples is none, so a name that is wrong is not 0 either.
+metric_is() { # FAMILY VALUE
+	curl -sS "$url/metrics" | grep -qxF "mlx5vfio_$1{device=\"0000:b1:00.0\"} $2"
+}
+
+# By force, into the event queue that the program has opened: the first after libmlx5's own.
+overrun_port_queue() {
+	local number
+	for ((number = 2; number < 64; number++)); do
+		control overrun 1 "$number" && return
+	done
+	return 1
 }
 
 check_metrics() { # WHEN
@@ -189,7 +199,9 @@ asker=$!
 check 'it is asked all the time' wait_for 20 asked 80
 check 'page requests meanwhile' control page-request 1 4 100 spaced
 check 'a port goes down' control port 1 down
-check 'which is counted' wait_for 20 port_went_down
+check 'which is counted' wait_for 20 metric_is port_down_total 1
+check 'as an event too' metric_is events_total 1
+check 'nothing was lost' metric_is port_overruns_total 0
 check 'its firmware hangs: closing it takes minutes' control hang 0
 check 'it dies' control fatal 0 0x1 0x1234
 check 'it is told of' wait_for 20 grep -q '^0000:b0:00.0: fatal firmware error' "$work/out"
@@ -212,6 +224,25 @@ check 'SIGTERM: status 0' [ $status -eq 0 ]
 check 'SIGTERM: it does not wait for the dead one' [ $SECONDS -lt 8 ]
 check 'SIGTERM: the live one is closed' grep -q '^0000:b1:00.0: closed$' "$work/out"
 check 'the simulator saw it closed' grep -q '0000:b1:00.0: closed: .* violations 0$' "$work/err"
+
+echo '--- port events are lost'
+start
+check 'a port goes down' control port 1 down
+check 'which is counted' wait_for 20 metric_is port_down_total 1
+check 'its queue is overrun' overrun_port_queue
+check 'which is counted' wait_for 20 metric_is port_overruns_total 1
+check 'and told' wait_for 20 grep -q '^0000:b1:00.0: port events were lost$' "$work/err"
+check 'the port goes up and down' control port 1 up 300 every 1ms
+check 'which is counted as before, up' wait_for 20 metric_is port_up_total 150
+check 'and down' wait_for 20 metric_is port_down_total 151
+check_metrics 'after events were lost'
+check 'a queue that cannot be opened again' control fail 1 301 3
+check 'its queue is overrun' overrun_port_queue
+check 'is told' wait_for 20 grep -q '^0000:b1:00.0: no port events: ' "$work/err"
+check 'the device serves' answers 200 /health/0000:b1:00.0
+stop
+check 'SIGTERM after that: status 0' [ $status -eq 0 ]
+check 'no rule was broken but by the overruns' grep -q '0000:b1:00.0: closed: .* violations 2$' "$work/err"
 
 echo '--- other ends'
 start

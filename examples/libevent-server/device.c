@@ -76,28 +76,45 @@ static void on_detached(void *arg)
 		event_base_loopexit(device->server->base, NULL);
 }
 
-static void on_port(struct mlx5vfio_eq *eq, const struct mlx5vfio_event *event, void *arg)
-{
-	struct device *device = arg;
+static void on_port_event(struct mlx5vfio_eq *eq, const struct mlx5vfio_event *event, void *arg);
 
-	(void)eq;
-	if (event->type != MLX5VFIO_EVENT_PORT_STATE_CHANGE)
-		return;
+/*
+ * The queue ends with the device. Without one its port is simply not heard of. 256 changes may come
+ * while the loop is busy elsewhere.
+ */
+static void watch_ports(struct device *device)
+{
+	const struct mlx5vfio_eq_attr attr = {
+		.log_size = 8,
+		.events = UINT64_C(1) << MLX5VFIO_EVENT_PORT_STATE_CHANGE,
+	};
+
+	if (!mlx5vfio_eq_open(device->dev, &attr, on_port_event, device))
+		fprintf(stderr, "%s: no port events: %s\n", device->pci_name, strerror(errno));
+}
+
+static void on_port_change(struct device *device, const struct mlx5vfio_event *event)
+{
 	printf("%s: port %u: state %u\n", device->pci_name, event->port, event->sub_type);
 	device->port_ups += event->sub_type == MLX5VFIO_PORT_UP;
 	device->port_downs += event->sub_type == MLX5VFIO_PORT_DOWN;
 }
 
-/* The queue ends with the device. Without one its port is simply not heard of. */
-static void watch_ports(struct device *device)
+/* Nothing comes through this queue any more, and nobody knows how many changes were lost. */
+static void on_port_overrun(struct device *device, struct mlx5vfio_eq *eq)
 {
-	const struct mlx5vfio_eq_attr attr = {
-		.log_size = 4,
-		.events = UINT64_C(1) << MLX5VFIO_EVENT_PORT_STATE_CHANGE,
-	};
+	fprintf(stderr, "%s: port events were lost\n", device->pci_name);
+	device->port_overruns++;
+	mlx5vfio_eq_close(eq);
+	watch_ports(device);
+}
 
-	if (!mlx5vfio_eq_open(device->dev, &attr, on_port, device))
-		fprintf(stderr, "%s: no port events: %s\n", device->pci_name, strerror(errno));
+static void on_port_event(struct mlx5vfio_eq *eq, const struct mlx5vfio_event *event, void *arg)
+{
+	if (event->type == MLX5VFIO_EVENT_PORT_STATE_CHANGE)
+		on_port_change(arg, event);
+	else if (event->type == MLX5VFIO_EVENT_QUEUE_OVERRUN)
+		on_port_overrun(arg, eq);
 }
 
 /* Milliseconds, but minutes on sick firmware: before the loop runs, or on a thread. */

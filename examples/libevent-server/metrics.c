@@ -41,6 +41,11 @@ static double port_downs(const struct device *device)
 	return (double)device->port_downs;
 }
 
+static double port_overruns(const struct device *device)
+{
+	return (double)device->port_overruns;
+}
+
 static const struct family families[] = {
 	{ "mlx5vfio_up", "gauge", "1 while the device serves, 0 once it is dead or closed.", up },
 	{ "mlx5vfio_warning", "gauge", "1 while firmware reports something that is not fatal.",
@@ -51,6 +56,8 @@ static const struct family families[] = {
 	  "For how long the health counter has not moved.", unmoved },
 	{ "mlx5vfio_port_up_total", "counter", "Times a port came up.", port_ups },
 	{ "mlx5vfio_port_down_total", "counter", "Times a port went down.", port_downs },
+	{ "mlx5vfio_port_overruns_total", "counter", "Times that port events were lost.",
+	  port_overruns },
 };
 
 struct counter {
@@ -68,6 +75,7 @@ static const struct counter counters[] = {
 	{ "mlx5vfio_retries_total", "Calls made because the one before failed.", STAT(retries) },
 	{ "mlx5vfio_samples_total", "Times the health registers were read.", STAT(samples) },
 	{ "mlx5vfio_deferred_total", "Calls put off for the guard's sake.", STAT(deferred) },
+	{ "mlx5vfio_events_total", "Events handed out by event queues.", STAT(events) },
 };
 
 static void add_head(struct evbuffer *body, const char *name, const char *type, const char *help)

@@ -18,6 +18,7 @@ struct device {
 	struct mlx5vfio_health health; /* the last that is known, and so of the counters */
 	struct mlx5vfio_stats stats;
 	unsigned long port_ups, port_downs; /* changes that the device told */
+	unsigned long port_overruns;        /* times that some were lost */
 };
 
 struct server {
