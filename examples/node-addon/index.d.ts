@@ -66,6 +66,12 @@ export interface DeviceEvents {
   removal: [];
   /** A port of the device changed its state. */
   port: [change: PortChange];
+  /**
+   * Changes of ports were lost (code ENOBUFS: more came than there was room for while the program was
+   * busy; 'port' goes on), or are not heard of (any other code: there is no 'port' any more). The
+   * device serves. When nobody listens it is a warning of the process, not an exception.
+   */
+  portError: [error: NodeJS.ErrnoException];
   /** The device is closed. */
   close: [];
 }

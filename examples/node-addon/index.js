@@ -77,6 +77,13 @@ class Device extends EventEmitter {
       case 'port':
         this.emit('port', value);
         break;
+      case 'portError':
+        // The device serves: a program that does not care for ports must not end.
+        value.message = `${this.pciName}: ${value.message}`;
+        if (!this.emit('portError', value)) {
+          process.emitWarning(value.message, { code: value.code });
+        }
+        break;
       default:
         this.emit(event);
     }

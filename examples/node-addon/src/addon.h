@@ -39,7 +39,8 @@ struct device {
 	int interval_ms;
 	bool dead;
 	bool closing;
-	int error; /* what closing it ended with */
+	int error;      /* what closing it ended with */
+	int port_error; /* why the port is not heard of, when it was opened */
 
 	napi_ref notify; /* a function (event, value): all that JavaScript hears of the device */
 	napi_async_context context;

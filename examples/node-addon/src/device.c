@@ -111,22 +111,48 @@ static napi_value make_port(const struct device *device, const void *event)
 	return value_port(device->environment->env, event);
 }
 
-static void on_event(struct mlx5vfio_eq *eq, const struct mlx5vfio_event *event, void *arg)
-{
-	(void)eq;
-	if (event->type == MLX5VFIO_EVENT_PORT_STATE_CHANGE)
-		tell(arg, "port", make_port, event);
-}
+static void on_event(struct mlx5vfio_eq *eq, const struct mlx5vfio_event *event, void *arg);
 
-/* The queue ends with the device. Without one, because no vector is free, there is no 'port'. */
-static void watch_ports(struct device *device)
+/*
+ * The queue ends with the device. JavaScript may keep the loop busy for long: 256 changes have room
+ * meanwhile.
+ */
+static int watch_ports(struct device *device)
 {
 	const struct mlx5vfio_eq_attr attr = {
-		.log_size = 4,
+		.log_size = 8,
 		.events = UINT64_C(1) << MLX5VFIO_EVENT_PORT_STATE_CHANGE,
 	};
 
-	mlx5vfio_eq_open(device->dev, &attr, on_event, device);
+	return mlx5vfio_eq_open(device->dev, &attr, on_event, device) ? 0 : -errno;
+}
+
+/* Of the end of a device 'health' and 'close' tell. */
+static void tell_no_ports(const struct device *device, int error)
+{
+	if (error && error != -ENODEV)
+		tell_error(device, "portError", error, "port changes are not heard of");
+}
+
+/* Nothing comes through this queue any more. First the new one: JavaScript may close the device. */
+static void on_overrun(struct device *device, struct mlx5vfio_eq *eq)
+{
+	int err;
+
+	mlx5vfio_eq_close(eq);
+	err = watch_ports(device);
+	if (err)
+		tell_no_ports(device, err);
+	else
+		tell_error(device, "portError", -ENOBUFS, "port changes were lost");
+}
+
+static void on_event(struct mlx5vfio_eq *eq, const struct mlx5vfio_event *event, void *arg)
+{
+	if (event->type == MLX5VFIO_EVENT_PORT_STATE_CHANGE)
+		tell(arg, "port", make_port, event);
+	else if (event->type == MLX5VFIO_EVENT_QUEUE_OVERRUN)
+		on_overrun(arg, eq);
 }
 
 static void on_closed(int error, void *arg)
@@ -185,7 +211,7 @@ int device_opened(struct device *device, struct ibv_context *ctx)
 		return -errno;
 	mlx5vfio_set_handlers(device->dev, &handlers, device);
 	mlx5vfio_set_interval(device->dev, device->interval_ms); /* index.js has checked it */
-	watch_ports(device);
+	device->port_error = watch_ports(device);
 	return 0;
 }
 
@@ -221,10 +247,12 @@ void device_announce(struct device *device, int error, const char *why)
 {
 	struct reason reason = { error, why };
 
-	if (error)
+	if (error) {
 		tell(device, "fail", make_error, &reason);
-	else
-		tell(device, "open", make_handle, NULL);
+		return;
+	}
+	tell(device, "open", make_handle, NULL);
+	tell_no_ports(device, device->port_error); /* the listeners are set by now */
 }
 
 /* Nobody awaits the end of a close in vain: it keeps the loop alive, whatever was set before. */

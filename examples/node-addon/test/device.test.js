@@ -152,6 +152,90 @@ test('a device closed in its own handler', async (t) => {
   await control('heal 0');
 });
 
+// By force, of the event queue that the addon has opened: the first after libmlx5's own.
+async function overrunPortQueue(n) {
+  for (let number = 2; number < 64; number++) {
+    try {
+      return await control(`overrun ${n} ${number}`);
+    } catch {
+      // no such queue
+    }
+  }
+  throw new Error('no event queue');
+}
+
+test('port changes that were lost are told, and those after them are heard', async (t) => {
+  const device = await use(t, 0);
+  for (let round = 0; round < 3; round++) {
+    overrunPortQueue(0);
+    const [error] = await once(device, 'portError');
+    assert.strictEqual(error.code, 'ENOBUFS');
+    assert.match(error.message, /^0000:b0:00.0: port changes were lost: /);
+    control('port 0 down');
+    const [change] = await once(device, 'port');
+    assert.strictEqual(change.state, 'down');
+  }
+  await control('heal 0');
+});
+
+test('a device closed because port changes were lost', async (t) => {
+  const device = await use(t, 0);
+  const closed = new Promise((resolve) => {
+    device.once('portError', () => resolve(device.close()));
+  });
+  await overrunPortQueue(0);
+  await closed;
+});
+
+test('a port that is not heard of any more is told, and the device serves', async (t) => {
+  const device = await use(t, 0);
+  await control('fail 0 301 3'); // CREATE_EQ, once
+  overrunPortQueue(0);
+  const [error] = await once(device, 'portError');
+  assert.strictEqual(error.code, 'EREMOTEIO');
+  assert.match(error.message, /^0000:b0:00.0: port changes are not heard of: /);
+  assert.strictEqual(device.health().fault, null);
+  await control('heal 0');
+});
+
+test('a portError that nobody hears is a warning', async (t) => {
+  const device = await use(t, 0);
+  overrunPortQueue(0);
+  const [warning] = await once(process, 'warning');
+  assert.deepStrictEqual([warning.name, warning.code], ['Warning', 'ENOBUFS']);
+  assert.match(warning.message, /^0000:b0:00.0: port changes were lost: /);
+  assert.strictEqual(device.health().fault, null);
+  await control('heal 0');
+});
+
+async function opensWith(bytes) {
+  await control(`memlock 0 ${bytes}`);
+  try {
+    return await mlx5vfio.open(pci(0));
+  } catch {
+    return null;
+  }
+}
+
+// With the least memory that a device can be opened with there is none for an event queue.
+test('a port that was never heard of is told once the device is open', async (t) => {
+  const page = 4096;
+  let [few, enough] = [0, 2 ** 16];
+  while (enough - few > 1) {
+    const middle = (few + enough) >> 1;
+    const device = await opensWith(middle * page);
+    device?.on('portError', () => {});
+    await device?.close();
+    [few, enough] = device ? [few, middle] : [middle, enough];
+  }
+  const device = await opensWith(enough * page);
+  t.after(() => device.close());
+  const [error] = await once(device, 'portError');
+  assert.strictEqual(error.code, 'ENOMEM');
+  assert.strictEqual(device.health().fault, null);
+  await control('heal 0');
+});
+
 test('a port goes down and comes up, in order', async (t) => {
   const device = await use(t, 0);
   const changes = [];
