@@ -130,21 +130,24 @@ run_program
 
 # ---- pieces of C, tables, links
 
-# A program around them: QUEUES event queues are open while the piece polls. poll() itself looks whether
-# what it is given has room, and ends the program when it has not.
+section() { # TITLE: its pieces of C
+	sed -n "/^## $1\$/,/^## /s/^    //p" README.md | grep -vE '^(\$|make) ?'
+}
+
+function_in() { # TITLE
+	section "$1" | sed -n '/^static/,/^}/p'
+}
+
+# A program around them: it hears of its port through as many event queues as it is told to open, while
+# it polls as the piece does. poll() itself looks whether what it is given has room, and ends the
+# program when it has not.
 program_of_pieces() {
 	cat <<-'END'
 		#include <mlx5vfio/eq.h>
+		#include <stdio.h>
 		#include <stdlib.h>
 
 		static bool gone;
-		static int heard;
-
-		static void count(struct mlx5vfio_eq *eq, const struct mlx5vfio_event *event, void *arg)
-		{
-			(void)eq, (void)arg;
-			heard += event->type == MLX5VFIO_EVENT_PORT_STATE_CHANGE;
-		}
 
 		static void on_detached(void *arg)
 		{
@@ -152,10 +155,21 @@ program_of_pieces() {
 			gone = true;
 		}
 
+	END
+	function_in 'Event queues'
+	cat <<-'END'
+		static struct mlx5vfio_eq *open_queue(struct mlx5vfio *dev, char *pci_name)
+		{
+	END
+	section 'Event queues' | sed '/^static/,/^}/d'
+	cat <<-'END'
+			return eq;
+		}
+
 		static int turn(struct mlx5vfio *dev)
 		{
 	END
-	cat "$work/snippets"
+	section 'Which loop'
 	cat <<-'END'
 			return 0;
 		}
@@ -163,22 +177,22 @@ program_of_pieces() {
 		int main(int argc, char **argv)
 		{
 			const struct mlx5vfio_handlers handlers = { .detached = on_detached };
-			const struct mlx5vfio_eq_attr attr = {
-				.events = UINT64_C(1) << MLX5VFIO_EVENT_PORT_STATE_CHANGE,
-			};
+			int queues = argc == 3 ? atoi(argv[2]) : 0;
+			struct mlx5vfio_stats stats = { 0 };
 			struct mlx5vfio *dev;
-			int i, queues = argc == 3 ? atoi(argv[2]) : 0;
 
 			dev = mlx5vfio_attach(mlx5vfio_open(argv[1], 0, NULL, 0), NULL, NULL);
 			if (!dev)
 				return 2;
 			mlx5vfio_set_handlers(dev, &handlers, NULL);
-			for (i = 0; i < queues; i++)
-				if (!mlx5vfio_eq_open(dev, &attr, count, NULL))
+			for (int i = 0; i < queues; i++)
+				if (!open_queue(dev, argv[1]))
 					return 2;
-			while (heard < queues)
+			while (stats.events < (unsigned)queues) {
 				if (turn(dev))
 					return 3;
+				mlx5vfio_get_stats(dev, &stats, sizeof(stats));
+			}
 			if (mlx5vfio_close(dev))
 				return 2;
 			while (!gone)
@@ -197,18 +211,20 @@ build_pieces() {
 		"${flags[@]}" >"$work/out" 2>&1
 }
 
-run_pieces() { # STATUS QUEUES
-	try "$1" '' env "LD_LIBRARY_PATH=$root/usr/local/lib" "$BUILD/bin/mlx5vfio-sim" --faults "$work/faults" \
+run_pieces() { # STATUS QUEUES PATTERN
+	try "$1" "$3" env "LD_LIBRARY_PATH=$root/usr/local/lib" "$BUILD/bin/mlx5vfio-sim" --faults "$work/faults" \
 		"$work/pieces" $pci "$2"
 }
 
+{ section 'Which loop' && section 'Event queues'; } | cmp "$work/snippets" - >"$work/out" 2>&1 ||
+	say FAIL 'there is a piece of C that tests/readme.sh does not know'
 if build_pieces; then
 	say ok "$(wc -l <"$work/snippets") lines of C in pieces compile"
 	# again, for a machine on which the queues are not open in time
 	printf '%s port 0 down\n' 300ms 1s 3s 10s 30s >"$work/faults"
-	run_pieces 0 1
-	run_pieces 0 7
-	run_pieces 3 8 # with the device's own one more than the piece has room for
+	run_pieces 0 1 "^$pci: port state change$"
+	run_pieces 0 7 "^$pci: port state change$"
+	run_pieces 3 8 '' # with the device's own one more than the piece has room for
 else
 	say FAIL 'a piece of C does not compile'
 fi
