@@ -216,7 +216,7 @@ static void on_event(struct mlx5vfio *dev, int fd, int revents)
 		on_watch_error(dev);
 }
 
-/* Where nobody has looked there is no news. Warnings end with the time, which the tick tells. */
+/* Where nobody has looked there is no news, but for the tick, which notices also end with. */
 static bool may_have_news(const struct mlx5vfio *dev, int fd, uint64_t samples)
 {
 	return dev->state <= DEVICE_ENDED && (fd == -1 || dev->guard.samples != samples);
