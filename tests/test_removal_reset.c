@@ -58,9 +58,11 @@ START_TEST(reported_under_load)
 }
 END_TEST
 
+/* By if: Check writes a line for each assertion that holds. */
 static void look(struct mlx5vfio *dev, struct mlx5vfio_health *health)
 {
-	ck_assert_int_eq(mlx5vfio_get_health(dev, health), 0);
+	if (mlx5vfio_get_health(dev, health))
+		ck_abort_msg("no health");
 }
 
 /* Looked at only when it is over: then it is told as what it is. */

@@ -21,9 +21,11 @@ struct queue {
 	bool slow;
 };
 
+/* By if: Check writes a line for each assertion that holds, a million times most of the storm's time. */
 static void count_event(struct queue *queue, const struct mlx5vfio_eq *eq)
 {
-	ck_assert_ptr_eq(eq, queue->eq);
+	if (eq != queue->eq)
+		ck_abort_msg("an event of another queue");
 	queue->count++;
 	if (queue->slow && queue->count % NAP_AFTER == 0)
 		stage_block(1);
@@ -48,9 +50,9 @@ static void on_numbered(struct mlx5vfio_eq *eq, const struct mlx5vfio_event *eve
 {
 	struct queue *queue = arg;
 
-	ck_assert_int_eq(event->type, MLX5VFIO_EVENT_GENERAL);
-	ck_assert_msg(event->raw[1] == (uint32_t)queue->count, "number %u instead of %llu",
-		      event->raw[1], (unsigned long long)queue->count);
+	if (event->type != MLX5VFIO_EVENT_GENERAL || event->raw[1] != (uint32_t)queue->count)
+		ck_abort_msg("event 0x%x number %u instead of %llu", event->type, event->raw[1],
+			     (unsigned long long)queue->count);
 	count_event(queue, eq);
 }
 
