@@ -72,7 +72,7 @@ warned() { # NAME: a syndrome that comes and goes
 }
 
 in_background() { # NAME: leaves its parent in child
-	: >"$work/out"
+	: >"$work/out" # what the one before has said must not be taken for this one's
 	# shellcheck disable=SC2016 # for the inner shell
 	"$build/bin/mlx5vfio-sim" --report --socket "$work/control" -- \
 		sh -c 'echo $$ >"$0"; exec stdbuf -oL "$@"' "$work/pid" \
