@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 #
 # The conformance table: scenarios down, loops across. Every cell says "ok" or has a reason below.
-# sim: none; show
+# sim: none; show last timeout=400
 #
 # Takes what the plain runs of test_conformance_* have left in the logs; a program that has not run
 # is run here.

@@ -4,7 +4,7 @@
 # Each example under a fault script: it tells the fault in words and ends by itself, with the device
 # closed and no rule of the hardware broken. The monitors end on SIGINT too; the example of event queues
 # tells every kind of event.
-# sim: none; timeout=120
+# sim: none; timeout=120 light seconds=25
 set -u
 cd "$(dirname "$0")/.." || exit 1
 

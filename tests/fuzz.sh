@@ -4,7 +4,7 @@
 # Fuzzes what parses: each tests/fuzz/fuzz_NAME.c for FUZZ_SECONDS (8), beginning with what is in
 # tests/fuzz/corpus/NAME. What is found lies in BUILD/fuzz. FUZZ_KEEP=1 adds to the corpus what
 # reached new code.
-# sim: none; timeout=300
+# sim: none; timeout=300 heavy seconds=24
 set -u
 cd "$(dirname "$0")/.." || exit 1
 

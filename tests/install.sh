@@ -3,7 +3,7 @@
 #
 # Builds and installs into an empty tree, builds a consumer in C and in C++, shared and static, from that
 # tree and pkg-config alone, runs it under the installed simulator, and uninstalls.
-# sim: none; timeout=300
+# sim: none; timeout=300 seconds=14
 set -eu
 cd "$(dirname "$0")/.."
 unset MAKEFLAGS MFLAGS MAKELEVEL

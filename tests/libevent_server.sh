@@ -3,7 +3,7 @@
 #
 # examples/libevent-server, built with its own Makefile and asked with curl before, during and after the
 # death of one of its two devices.
-# sim: none; timeout=120
+# sim: none; timeout=120 seconds=8
 # shellcheck disable=SC2317 # functions are called by check
 set -u
 cd "$(dirname "$0")/.." || exit 1

@@ -3,7 +3,7 @@
 #
 # Format, clang-tidy, cppcheck and shellcheck over all our sources (clang-tidy over all with LINT_ALL=1,
 # as `make lint` has it). A tool that is not here is named.
-# sim: none; timeout=300
+# sim: none; timeout=300 heavy seconds=18
 set -u
 cd "$(dirname "$0")/.." || exit 1
 unset MAKEFLAGS MFLAGS MAKELEVEL

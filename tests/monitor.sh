@@ -3,7 +3,7 @@
 #
 # The command mlx5vfio: reasons and exit statuses when devices cannot be opened, its end by a signal,
 # by time and by a reader that goes away, JSON that is JSON.
-# sim: none; timeout=120
+# sim: none; timeout=120 light seconds=21
 set -u
 cd "$(dirname "$0")/.." || exit 1
 

@@ -3,7 +3,7 @@
 #
 # examples/node-addon, copied out of the tree, built with node-gyp against the headers of the node that
 # is here, and its own tests. Nothing is downloaded.
-# sim: none; alone timeout=300
+# sim: none; heavy timeout=300 seconds=50
 set -u
 cd "$(dirname "$0")/.." || exit 1
 unset MAKEFLAGS MFLAGS MAKELEVEL

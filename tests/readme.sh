@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: BSD-2-Clause
 #
 # What README.md shows is true: every command in it is run, the program and the pieces of C in it are
-# built against an installed tree and run under the simulator, its links and tables lead somewhere. A command that this test does not know is a failure.
-# sim: none; timeout=180
+# built against an installed tree and run under the simulator, its links and tables lead somewhere. A
+# command that this test does not know is a failure.
+# sim: none; timeout=180 light seconds=20
 set -u
 cd "$(dirname "$0")/.." || exit 1
 unset MAKEFLAGS MFLAGS MAKELEVEL

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause
-# sim: none; timeout=200
+# sim: none; timeout=200 seconds=13
 #
 # The commands mlx5vfio-sim and mlx5vfio-simctl from outside: exit status, what they refuse, what
 # they leave alone, what they leave over.

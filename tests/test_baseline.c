@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* sim: --devices 1; show noasan */
+/* sim: --devices 1; show noasan light seconds=23 */
 /*
  * The problem this project solves: a plain loop around libmlx5 is killed by SIGABRT when its device
  * dies. It also pins the simulator to libmlx5's real behaviour.

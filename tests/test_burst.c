@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* sim: --devices 2; valgrind */
+/* sim: --devices 2; valgrind light seconds=10 */
 /* Calls that fail and leave entries behind: a burst at its real size, and settings changed meanwhile. */
 #include <errno.h>
 #include <poll.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* sim: --devices 1; show alone timeout=300 */
+/* sim: --devices 1; show alone timeout=300 seconds=8 */
 /*
  * mlx5vfio_close() on the loop's thread: it returns at once and the loop goes on turning, while a helper
  * waits for firmware that never answers. libmlx5's four time limits of 60 s pass on a clock that runs

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* sim: --devices 4; valgrind timeout=400 */
+/* sim: --devices 4; valgrind timeout=400 seconds=35 */
 /* The conformance scenarios on libev, and the brief ones with its other backends. */
 #include <stdlib.h>
 #include <ev.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* sim: --devices 4; valgrind timeout=400 */
+/* sim: --devices 4; valgrind timeout=400 seconds=38 */
 /*
  * The conformance scenarios on libevent, and the brief ones with its other backends, and with its
  * locks and priorities.

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* sim: --devices 4; timeout=400 */
+/* sim: --devices 4; timeout=400 seconds=20 */
 /* The conformance scenarios on a loop of one's own, through struct mlx5vfio_loop_ops. */
 #include <errno.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* sim: --devices 4; timeout=400 */
+/* sim: --devices 4; timeout=400 seconds=20 */
 /* The conformance scenarios with a program that polls by itself: ops NULL. */
 #include <mlx5vfio/core.h>
 

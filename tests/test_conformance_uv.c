@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* sim: --devices 4; valgrind timeout=400 */
+/* sim: --devices 4; valgrind timeout=400 seconds=22 */
 /* The conformance scenarios on libuv. */
 #include <stdlib.h>
 #include <uv.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* sim: --devices 1; tsan valgrind show timeout=300 */
+/* sim: --devices 1; tsan valgrind show timeout=300 seconds=11 */
 /*
  * More events than an event queue holds: each comes once and in its order, however slow the program
  * is, and the loop's other business goes on.

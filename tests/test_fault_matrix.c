@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* sim: --devices 2; show noasan alone timeout=300 */
+/* sim: --devices 2; show noasan alone timeout=300 seconds=42 */
 /* Every fault under every load: what the guard makes of it, and beside it what libmlx5 does alone. */
 #include <signal.h>
 #include <stdio.h>

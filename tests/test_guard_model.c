@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* sim: none; show timeout=200 */
+/* sim: none; show timeout=200 seconds=6 */
 /*
  * The guard's own code against a model of libmlx5's health check, in simulated time. The clocks and the
  * registers that the guard reads are defined here instead of in core/.

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* sim: --devices 8; show timeout=200 */
+/* sim: --devices 8; show timeout=200 heavy seconds=25 */
 /*
  * Thousands of faults at random moments of a busy loop, and the wall clock stepped in the middle of
  * it: the process lives, and each fault is told once and by its name. SEED=… repeats a run.

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* sim: --devices 4; valgrind */
+/* sim: --devices 4; valgrind light seconds=23 */
 /*
  * Who hears of a device's health, when, and how often: warnings, faults seen first by each of the
  * paths that look, the decoded registers, the guard switched off, and no handler at all.

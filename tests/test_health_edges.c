@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* sim: --devices 4 */
+/* sim: --devices 4; light seconds=10 */
 /*
  * What happens between two looks at a device: it dies and the program closes something before a tick
  * has seen it, its ctx is closed while something is still to be told, a report waits while the device

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* sim: --devices 4; tsan show timeout=240 */
+/* sim: --devices 4; tsan show timeout=240 seconds=11 */
 /*
  * Two threads open, attach and close four devices at the same time, one on libuv, one on poll() alone.
  * Each device has all features every time, and hears of its own removal request and of no other's.

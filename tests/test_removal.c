@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* sim: --devices 2; tsan show */
+/* sim: --devices 2; tsan show seconds=5 */
 /*
  * The kernel asks for a device back: the program hears of it within a tick, once, and when it gives the
  * device back, from inside the handler, the unbind that waits for it goes through.

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* sim: --devices 1; noasan show */
+/* sim: --devices 1; noasan show seconds=23 */
 /*
  * PCI errors. One that does no harm is a warning that goes away by itself; one that the device dies of is
  * MLX5VFIO_PCI_ERROR, whatever noticed the death first, and never an abort.

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* sim: --devices 1; noasan show timeout=180 alone */
+/* sim: --devices 1; noasan show timeout=180 alone seconds=8 */
 /*
  * Somebody else resets the function. The registers read ones for 110 ms and then look healthy, but for
  * the command queue that is gone; libmlx5 never notices. We do, within an interval and under every load:

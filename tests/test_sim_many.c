@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* sim: --devices 256; timeout=300 */
+/* sim: --devices 256; timeout=300 seconds=9 */
 /* Many devices at once, and one device again and again: nothing is left over. */
 #include <stdlib.h>
 #include <sys/resource.h>
