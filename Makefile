@@ -6,6 +6,7 @@
 #   make lint         format, clang-tidy, cppcheck, shellcheck
 #   make bench        measures against hand-written glue: build/bench.json
 #   make soak         SECONDS=1800 SEED=N: random operations on every loop
+#   make load         a million events on one device, 256 devices: entries, pages, memory
 #   make coverage     the tests with gcov, a line per file
 #   make install | uninstall      prefix=/usr/local libdir=… DESTDIR=…
 #   make clean
@@ -45,7 +46,7 @@ say  = $(if $(V),,@printf '  %-5s %s\n' $(1) $(2))
 .DELETE_ON_ERROR:
 .SECONDEXPANSION:
 .SUFFIXES:
-.PHONY: all programs FORCE adapters demo test lint bench soak coverage install uninstall clean deps
+.PHONY: all programs FORCE adapters demo test lint bench soak load coverage install uninstall clean deps
 all:
 
 # ---- Adapters ----------------------------------------------------------------------------------
@@ -240,8 +241,8 @@ coverage:
 	@+$(MAKE) --no-print-directory test VARIANTS=cov TESTS='$(TESTS)'
 	@BUILD='$(BUILD)' tools/coverage.sh
 
-bench soak: script = $(if $(filter bench,$@),bench/run,tests/soak)
-bench soak:
+bench soak load: script = $(if $(filter bench,$@),bench/run,tests/$@)
+bench soak load:
 	@tools/install-deps.sh build test
 	@+$(SUB) programs
 	@$(script)

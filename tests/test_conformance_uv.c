@@ -69,12 +69,13 @@ static struct mlx5vfio *attach(void *arg, struct ibv_context *ctx)
 	return mlx5vfio_uv_attach(loop ? &loop->uv : NULL, ctx);
 }
 
+/* The limit repeats: libuv may fire it before it polls, and would then poll without one. */
 static bool turn(void *arg, int max_ms)
 {
 	struct loop *loop = arg;
 
 	if (max_ms)
-		uv_timer_start(&loop->limit, on_limit, (uint64_t)max_ms, 0);
+		uv_timer_start(&loop->limit, on_limit, (uint64_t)max_ms, (uint64_t)max_ms);
 	uv_run(&loop->uv, max_ms ? UV_RUN_ONCE : UV_RUN_NOWAIT);
 	uv_timer_stop(&loop->limit);
 	return uv_loop_alive(&loop->uv);

@@ -2,7 +2,6 @@
 /* sim: --devices 256; timeout=300 seconds=9 */
 /* Many devices at once, and one device again and again: nothing is left over. */
 #include <stdlib.h>
-#include <sys/resource.h>
 
 #include "test_sim.h"
 
@@ -96,12 +95,8 @@ int main(void)
 {
 	Suite *suite = suite_create("sim many");
 	TCase *tcase = tcase_create("devices");
-	struct rlimit files;
 
-	/* Six fds a device, and the simulator's own. */
-	getrlimit(RLIMIT_NOFILE, &files);
-	files.rlim_cur = files.rlim_max;
-	setrlimit(RLIMIT_NOFILE, &files);
+	support_allow_fds();
 	tcase_set_timeout(tcase, 0);
 	tcase_add_test(tcase, all_at_once);
 	tcase_add_test(tcase, again_and_again);

@@ -19,4 +19,7 @@ void libmlx5_heal(void);
 /* How many calls were made in the whole program. */
 unsigned libmlx5_calls(void);
 
+/* Has seen() told after each call what it returned, as a negative errno or 0; NULL ends that. */
+void libmlx5_watch(void (*seen)(const struct ibv_context *ctx, int error));
+
 #endif

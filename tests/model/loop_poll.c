@@ -9,7 +9,7 @@
 #include "support/support.h"
 
 enum {
-	POLL_DEVICES = 16,
+	POLL_DEVICES = 256,
 	POLL_FDS = 8, /* of one device */
 };
 

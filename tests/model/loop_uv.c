@@ -69,12 +69,13 @@ static void on_limit(uv_timer_t *timer)
 	(void)timer;
 }
 
+/* The limit repeats: libuv may fire it before it polls, and would then poll without one. */
 static void uv_turn(void *loop, int max_ms)
 {
 	struct uv_host *host = loop;
 
 	uv_update_time(&host->uv);
-	uv_timer_start(&host->limit, on_limit, (uint64_t)max_ms, 0);
+	uv_timer_start(&host->limit, on_limit, (uint64_t)max_ms, (uint64_t)max_ms);
 	uv_run(&host->uv, max_ms ? UV_RUN_ONCE : UV_RUN_NOWAIT);
 	uv_timer_stop(&host->limit);
 }

@@ -43,6 +43,9 @@ struct mlx5vfio_sim_stats support_stats(unsigned dev);
 /* How many file descriptors the process has open. */
 int support_open_fds(void);
 
+/* As many as the system lets us have: six for each device, and the simulator's own. */
+void support_allow_fds(void);
+
 /* A helper program of the test build that runs as a child. */
 struct support_child {
 	int pid;

@@ -1,0 +1,10 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* sim: --devices 64; show timeout=300 */
+/* Many events and many devices with command threads beside them, on libevent. */
+#include "model/loop_libevent.c"
+#include "loading/scenarios.c"
+
+int main(void)
+{
+	return loading_run();
+}
