@@ -37,9 +37,9 @@ struct mlx5vfio {
 	atomic_bool fd_taken; /* another ctx has this fd now: ours was closed without a detach */
 	bool watching;        /* what the loop was last told */
 	bool watch_broken;    /* the loop cannot watch the fd: the tick alone serves the device */
-	bool settled;         /* the fd is watched, all is as told, nothing fails or waits */
-	bool woken;           /* by ourselves, because there was no timer */
-	int64_t timer_at;     /* when the loop's timer fires, NEVER if it does not run */
+	bool settled;     /* the fd is watched, all is as told, nothing fails, failed or waits */
+	bool woken;       /* by ourselves, because there was no timer */
+	int64_t timer_at; /* when the loop's timer fires, NEVER if it does not run */
 
 	int interval_ms;
 	int64_t tick_at;

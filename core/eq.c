@@ -28,7 +28,8 @@
 #define SYND_EQ_OVERRUN 0x0c
 #define SYND_EQ_ERROR   0x0d
 
-#define SUSPECT_TICKS   2
+/* For so long a queue that was full may turn out to have dropped events. */
+#define SUSPECT_MS 1000
 
 struct mlx5vfio_eq {
 	struct mlx5vfio *dev;
@@ -38,10 +39,10 @@ struct mlx5vfio_eq {
 	void *arg;
 	unsigned budget;
 	bool watching;
-	bool overrun;     /* nothing comes through it any more */
-	unsigned suspect; /* ticks for which a lack of room is still looked into */
-	uint64_t tick;    /* the last one that saw it */
-	bool busy;        /* on the stack: memory stays until it returns */
+	bool overrun;    /* nothing comes through it any more */
+	int64_t full_at; /* when it was last seen to have been full, NEVER once that is looked into */
+	uint64_t tick;   /* the last one that saw it */
+	bool busy;       /* on the stack: memory stays until it returns */
 	struct mlx5vfio_eq *next;
 };
 
@@ -118,6 +119,7 @@ struct mlx5vfio_eq *mlx5vfio_eq_open(struct mlx5vfio *dev, const struct mlx5vfio
 	eq->dev = dev;
 	eq->on_event = on_event;
 	eq->arg = arg;
+	eq->full_at = NEVER;
 	eq->budget = attr->budget ? attr->budget : DEFAULT_BUDGET;
 	err = start(eq, attr);
 	if (err) {
@@ -300,15 +302,19 @@ static bool device_has_queue_error(const struct mlx5vfio *dev)
 
 /*
  * A device that keeps the old entries and drops the new ones leaves no trace in the queue but that it
- * was full. Firmware may take its time to say so: the queue is asked about at two ticks.
+ * was full. Firmware may take its time to say so: every tick asks, the first after that time for the last
+ * time.
  */
 static bool has_dropped_events(struct mlx5vfio_eq *eq)
 {
+	int64_t now = clock_ms();
+
 	if (ring_was_full(&eq->ring))
-		eq->suspect = SUSPECT_TICKS;
-	if (!eq->suspect)
+		eq->full_at = now;
+	if (eq->full_at == NEVER)
 		return false;
-	eq->suspect--;
+	if (now - eq->full_at >= SUSPECT_MS)
+		eq->full_at = NEVER;
 	return device_has_queue_error(eq->dev) && verbs_eq_failed(eq->dev->ctx, eq->verbs);
 }
 
@@ -320,10 +326,18 @@ static bool loop_will_come(const struct mlx5vfio_eq *eq)
 	return eq->watching && poll(&fd, 1, 0) == 1 && (fd.revents & POLLIN);
 }
 
+/* What a lost interrupt leaves behind may be more than the budget: the rest wakes the loop. */
+static void drain_forgotten(struct mlx5vfio_eq *eq)
+{
+	drain(eq);
+	if (goes_on(eq) && eq->watching && ring_has_next(&eq->ring))
+		eventfd_write(eq->verbs->fd, 1);
+}
+
 static void look_after(struct mlx5vfio_eq *eq)
 {
 	if (ring_has_next(&eq->ring) && !loop_will_come(eq))
-		drain(eq);
+		drain_forgotten(eq);
 	if (goes_on(eq) && !eq->overrun && !ring_has_next(&eq->ring) && has_dropped_events(eq))
 		tell_overrun(eq);
 }

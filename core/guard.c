@@ -15,12 +15,20 @@
 #define COUNTER_WAIT_MS 10
 
 /*
- * So far from libmlx5's next check the rough clock will do. It is a timer tick behind, ten milliseconds
- * at most; the rest is for what may hold a call up before libmlx5 reads its clock. That it was not held
- * up longer is found out afterwards.
+ * So far from libmlx5's next check nothing needs to be looked at: something may hold a call up for that long
+ * before libmlx5 reads its clock. That it did not take longer is found out afterwards.
  */
 #define FAR_BEFORE_MS 200
 #define FAR_AFTER_MS  100
+
+/*
+ * Until the coarse clock ticks no time has passed. A kernel whose ticks stay away is not believed for more
+ * than so many calls.
+ */
+#define CALLS_PER_TICK 32
+
+/* Between two ticks of the coarse clock, on the slowest kernels. */
+#define TICK_MS 10
 
 /*
  * Looking costs microseconds on hardware. When this many looks have been spent, the next call that
@@ -77,10 +85,10 @@ void guard_init(struct guard *guard, bar_t bar, bool fresh)
 		start(guard, fresh);
 }
 
-static void leave_far(struct guard *guard)
+static void doubt(struct guard *guard)
 {
 	guard->far = false;
-	guard->far_tick = (struct timespec){ 0 };
+	guard->believed = 0;
 }
 
 void guard_switch(struct guard *guard, bool on)
@@ -88,7 +96,7 @@ void guard_switch(struct guard *guard, bool on)
 	if (guard->on == on || !guard->bar)
 		return;
 	guard->on = on;
-	leave_far(guard);
+	doubt(guard);
 	throttle_init_unknown(&guard->throttle);
 	if (on)
 		start(guard, false);
@@ -210,7 +218,6 @@ static enum guard_verdict before_near_call(struct guard *guard, bool looked, int
 {
 	enum guard_verdict verdict = GUARD_CALL;
 
-	guard->call_from = clock_wall_ms();
 	if (!throttle_may_check(&guard->throttle, guard->call_from))
 		return GUARD_CALL;
 	if (!looked)
@@ -225,25 +232,22 @@ static bool same_tick(const struct timespec *a, const struct timespec *b)
 	return a->tv_nsec == b->tv_nsec && a->tv_sec == b->tv_sec;
 }
 
-static uint64_t tick_ms(const struct timespec *tick)
-{
-	return (uint64_t)tick->tv_sec * 1000 + (uint64_t)tick->tv_nsec / 1000000;
-}
-
 bool guard_is_far(struct guard *guard)
 {
 	struct timespec now;
 
+	clock_wall_tick(&now);
+	if (guard->believed && same_tick(&now, &guard->far_tick)) {
+		guard->believed--;
+		return true;
+	}
 	if (!guard->on)
 		return true;
-	clock_wall_tick(&now);
-	if (same_tick(&now, &guard->far_tick))
-		return true;
-	guard->call_from = tick_ms(&now);
-	guard->far_tick = now;
+	guard->looked = false;
+	guard->call_from = clock_wall_ms();
 	guard->far = throttle_is_far(&guard->throttle, guard->call_from, FAR_BEFORE_MS);
-	if (!guard->far)
-		leave_far(guard);
+	guard->far_tick = now;
+	guard->believed = guard->far ? CALLS_PER_TICK : 0;
 	return guard->far;
 }
 
@@ -252,23 +256,29 @@ enum guard_verdict guard_before_call(struct guard *guard, bool looked, int *wait
 {
 	enum guard_verdict verdict = GUARD_CALL;
 
-	guard->looked = looked;
-	if (!guard_is_far(guard))
+	if (!guard_is_far(guard)) {
+		guard->looked = looked;
 		verdict = before_near_call(guard, looked, wait_ms, fault);
+	}
 	if (verdict == GUARD_CALL)
 		guard->waited = false;
 	return verdict;
 }
 
-static bool passed_far_from_check(const struct guard *guard)
+static bool passed_far_from_check(struct guard *guard)
 {
-	struct timespec now;
+	struct timespec tick;
+	uint64_t now;
 
 	if (!guard->far)
 		return false;
-	clock_wall_tick(&now);
-	return same_tick(&now, &guard->far_tick) ||
-	       throttle_is_far(&guard->throttle, tick_ms(&now), FAR_AFTER_MS);
+	clock_wall_tick(&tick);
+	if (same_tick(&tick, &guard->far_tick))
+		return true;
+	now = clock_wall_ms();
+	if (now > guard->call_from + TICK_MS)
+		throttle_held_up(&guard->throttle, now - guard->call_from - TICK_MS);
+	return throttle_is_far(&guard->throttle, now, FAR_AFTER_MS);
 }
 
 /*
@@ -279,7 +289,7 @@ void guard_after_call(struct guard *guard)
 {
 	if (passed_far_from_check(guard) || !guard->on)
 		return;
-	leave_far(guard);
+	doubt(guard);
 	if (!throttle_called(&guard->throttle, guard->call_from, clock_wall_ms()))
 		return;
 	guard->misses = guard->looked && !may_miss(guard) ? 0 : guard->misses + 1;

@@ -31,11 +31,11 @@ struct guard {
 	int64_t credit_at;
 	bool waited; /* the call was put off once: now it is made */
 
-	uint64_t call_from; /* wall clock before the call that is being made */
-	bool looked;        /* the registers were read for that call */
-	bool far;           /* no check is near: call_from is rough */
-	struct timespec
-		far_tick; /* when that was found, by the clock that stands still between ticks */
+	uint64_t call_from;       /* wall clock before the call that is being made */
+	bool looked;              /* the registers were read for that call */
+	bool far;                 /* no check was near at call_from, nor is before the next tick */
+	struct timespec far_tick; /* the coarse clock then */
+	unsigned believed;        /* calls for which the coarse clock is still believed */
 
 	uint64_t samples;
 };

@@ -217,9 +217,13 @@ static void on_event(struct mlx5vfio *dev, int fd, int revents)
 }
 
 /* Where nobody has looked there is no news, but for the tick, which notices also end with. */
-static bool may_have_news(const struct mlx5vfio *dev, int fd, uint64_t samples)
+static void leave_with_news(struct mlx5vfio *dev, int fd, uint64_t samples_before)
 {
-	return dev->state <= DEVICE_ENDED && (fd == -1 || dev->guard.samples != samples);
+	bool looked = dev->guard.samples != samples_before;
+
+	if (dev->state <= DEVICE_ENDED && (looked || fd == -1))
+		health_tell(dev);
+	device_leave(dev);
 }
 
 static int process_any(struct mlx5vfio *dev, int fd, int revents)
@@ -236,9 +240,7 @@ static int process_any(struct mlx5vfio *dev, int fd, int revents)
 		on_event(dev, fd, revents);
 	else if (fd == -1)
 		dev->timer_at = NEVER;
-	if (may_have_news(dev, fd, samples))
-		health_tell(dev);
-	device_leave(dev);
+	leave_with_news(dev, fd, samples);
 	return known ? 0 : -EINVAL;
 }
 
@@ -248,6 +250,7 @@ static int process_any(struct mlx5vfio *dev, int fd, int revents)
  */
 static int process_routine(struct mlx5vfio *dev)
 {
+	uint64_t samples;
 	int err;
 
 	if (!guard_is_far(&dev->guard))
@@ -256,9 +259,10 @@ static int process_routine(struct mlx5vfio *dev)
 	err = call_libmlx5(dev);
 	if (!err)
 		return 0;
+	samples = dev->guard.samples;
 	device_enter(dev);
 	take_result(dev, err);
-	device_leave(dev);
+	leave_with_news(dev, dev->fd, samples);
 	return 0;
 }
 

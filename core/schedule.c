@@ -171,5 +171,5 @@ void schedule_update(struct mlx5vfio *dev)
 	if (!is_as_told(dev))
 		tell_changes(dev);
 	else
-		dev->settled = dev->watching && !notices_suspect(dev);
+		dev->settled = dev->watching && !notices_suspect(dev) && !dev->reported;
 }

@@ -128,7 +128,7 @@ static void add_span(struct throttle *throttle, struct throttle_span span)
 		join_with_next(throttle, at - 1);
 }
 
-static void widen_margin(struct throttle *throttle, uint64_t took)
+void throttle_held_up(struct throttle *throttle, uint64_t took)
 {
 	uint64_t margin = took > THROTTLE_MARGIN_MAX_MS / 2 ? THROTTLE_MARGIN_MAX_MS : 2 * took;
 
@@ -153,7 +153,7 @@ bool throttle_called(struct throttle *throttle, uint64_t before, uint64_t after)
 		throttle->count = 1;
 		return true;
 	}
-	widen_margin(throttle, after - before);
+	throttle_held_up(throttle, after - before);
 	checked = any_may_check(throttle, before, after);
 	keep_unchecked(throttle, before, after);
 	if (checked)

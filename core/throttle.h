@@ -30,6 +30,9 @@ struct throttle {
 #define THROTTLE_MARGIN_MS     10
 #define THROTTLE_MARGIN_MAX_MS 100
 
+/* A call that the set was not told of took so long. */
+void throttle_held_up(struct throttle *throttle, uint64_t took);
+
 /* A second has passed. */
 void throttle_relax(struct throttle *throttle);
 

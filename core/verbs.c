@@ -66,13 +66,32 @@ enum {
 	EQ_WRITE_FAILURE = 0xa,
 };
 
-/* A signal handler that runs meanwhile makes libmlx5 give a command up that firmware still executes. */
+static bool has_handler(int signal)
+{
+	struct sigaction action;
+
+	return !sigaction(signal, NULL, &action) && action.sa_handler != SIG_DFL &&
+	       action.sa_handler != SIG_IGN;
+}
+
+/*
+ * A signal handler that runs meanwhile makes libmlx5 give a command up that firmware still executes. What
+ * has no handler ends the program as ever, and what the program does wrong in here is not put off.
+ */
 static void block_signals(sigset_t *before)
 {
-	sigset_t all;
+	static const int mistakes[] = { SIGABRT, SIGBUS, SIGFPE, SIGILL, SIGSEGV, SIGSYS, SIGTRAP };
+	sigset_t handled;
+	size_t i;
+	int signal;
 
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, before);
+	sigemptyset(&handled);
+	for (signal = 1; signal <= SIGRTMAX; signal++)
+		if (has_handler(signal))
+			sigaddset(&handled, signal);
+	for (i = 0; i < sizeof(mistakes) / sizeof(mistakes[0]); i++)
+		sigdelset(&handled, mistakes[i]);
+	pthread_sigmask(SIG_BLOCK, &handled, before);
 }
 
 static void restore_signals(const sigset_t *before)
@@ -151,8 +170,8 @@ bool verbs_eq_failed(struct ibv_context *ctx, const struct verbs_eq *eq)
 }
 
 /*
- * The memory may come back, uninitialised, as the next queue's: what is left in it must not look like
- * events.
+ * libmlx5 never frees the memory of a queue. Should it learn to, the memory may come back as the next
+ * queue's, uninitialised: what is left in it must not look like events.
  */
 void verbs_eq_destroy(struct verbs_eq *eq)
 {

@@ -19,6 +19,9 @@ static struct {
 	uint64_t random;
 	unsigned looks; /* register samples taken for the present call */
 	uint64_t frozen_at;
+	uint64_t next_accident;
+	uint64_t ticks_stop_at,
+		ticks_stop_us; /* when the kernel's ticks stay away, and for how long */
 } world;
 
 /* libmlx5's state: see mlx5_vfio_poll_health() in providers/mlx5/mlx5_vfio.c. */
@@ -45,10 +48,19 @@ uint64_t clock_wall_ms(void)
 	return (uint64_t)((int64_t)world.now + world.wall) / 1000;
 }
 
+static uint64_t last_tick(void)
+{
+	bool stopped = world.now >= world.ticks_stop_at &&
+		       world.now < world.ticks_stop_at + world.ticks_stop_us;
+	uint64_t now = stopped ? world.ticks_stop_at : world.now;
+
+	return now - now % 10000;
+}
+
 /* As of the last timer tick; a step of the clock shows at once. */
 void clock_wall_tick(struct timespec *now)
 {
-	int64_t us = (int64_t)(world.now - world.now % 10000) + world.wall;
+	int64_t us = (int64_t)last_tick() + world.wall;
 
 	now->tv_sec = us / 1000000;
 	now->tv_nsec = us % 1000000 * 1000;
@@ -108,10 +120,11 @@ struct scenario {
 	uint64_t held_up_us; /* the same where no check is near, and once more after the call */
 	bool steps;          /* the wall clock jumps by up to some seconds, about every second */
 	uint64_t margin;
+	bool accidents;
 };
 
 struct outcome {
-	uint64_t calls, samples, waits, waited_ms, alarms;
+	uint64_t calls, samples, waits, waited_ms, alarms, accidents;
 	uint64_t settled_samples; /* after the first second */
 };
 
@@ -136,15 +149,43 @@ static void preempt(const struct scenario *scenario)
 		world.now += random_below(scenario->preempt_us);
 }
 
-static bool one_call(struct guard *guard, const struct scenario *scenario, struct outcome *outcome)
+/* What no margin allows for: libmlx5 may check unsampled in this call, but in no other one after it. */
+static void have_accident(struct outcome *outcome)
+{
+	if (world.now < world.next_accident)
+		return;
+	world.next_accident = world.now + 5000000 + random_below(10000000);
+	outcome->accidents++;
+	switch (random_below(3)) {
+	case 0:
+		world.now += random_below(1200000);
+		break;
+	case 1:
+		world.wall += (int64_t)random_below(6000000) - 3000000;
+		break;
+	default:
+		world.ticks_stop_at = world.now;
+		world.ticks_stop_us = random_below(600000);
+		break;
+	}
+}
+
+/* As mlx5vfio_process() asks: first in short, and at length only where that does not do. */
+static enum guard_verdict ask(struct guard *guard, int *wait_ms)
 {
 	enum mlx5vfio_fault fault = MLX5VFIO_OK;
+
+	return guard_is_far(guard) ? GUARD_CALL : guard_before_call(guard, false, wait_ms, &fault);
+}
+
+static bool one_call(struct guard *guard, const struct scenario *scenario, struct outcome *outcome)
+{
 	int wait_ms = 0;
 
 	world.looks = 0;
 	if (!scenario->margin)
 		guard->throttle.margin = 0; /* however it would follow the calls */
-	switch (guard_before_call(guard, false, &wait_ms, &fault)) {
+	switch (ask(guard, &wait_ms)) {
 	case GUARD_FAULT:
 		outcome->alarms++;
 		return false;
@@ -160,6 +201,8 @@ static bool one_call(struct guard *guard, const struct scenario *scenario, struc
 		hold_up(scenario->held_up_us);
 	else
 		preempt(scenario);
+	if (scenario->accidents)
+		have_accident(outcome);
 	libmlx5_call();
 	hold_up(2 * scenario->held_up_us);
 	world.now += 4;
@@ -207,13 +250,13 @@ static struct outcome run(const struct scenario *scenario, uint64_t seconds, uin
 }
 
 static const struct scenario scenarios[] = {
-	{ "back to back", 0, 10000, 0, true, THROTTLE_MARGIN_MS },
-	{ "100 us", 100, 10000, 0, true, THROTTLE_MARGIN_MS },
-	{ "1 ms", 1000, 10000, 0, true, THROTTLE_MARGIN_MS },
-	{ "10 ms", 10000, 10000, 0, true, THROTTLE_MARGIN_MS },
-	{ "500 ms", 500000, 10000, 0, true, THROTTLE_MARGIN_MS },
-	{ "held up", 1000, 10000, 190000, true, THROTTLE_MARGIN_MS },
-	{ "held up, rare", 100000, 10000, 190000, true, THROTTLE_MARGIN_MS },
+	{ "back to back", 0, 10000, 0, true, THROTTLE_MARGIN_MS, false },
+	{ "100 us", 100, 10000, 0, true, THROTTLE_MARGIN_MS, false },
+	{ "1 ms", 1000, 10000, 0, true, THROTTLE_MARGIN_MS, false },
+	{ "10 ms", 10000, 10000, 0, true, THROTTLE_MARGIN_MS, false },
+	{ "500 ms", 500000, 10000, 0, true, THROTTLE_MARGIN_MS, false },
+	{ "held up", 1000, 10000, 190000, true, THROTTLE_MARGIN_MS, false },
+	{ "held up, rare", 100000, 10000, 190000, true, THROTTLE_MARGIN_MS, false },
 };
 
 #define SCENARIOS (int)(sizeof(scenarios) / sizeof(scenarios[0]))
@@ -232,6 +275,25 @@ START_TEST(no_check_goes_unsampled)
 	       (unsigned long long)(outcome.waits ? outcome.waited_ms / outcome.waits : 0));
 	ck_assert_uint_gt(libmlx5.checks, seconds / 2);
 	ck_assert_uint_eq(libmlx5.unsampled, 0);
+	ck_assert_uint_eq(libmlx5.aborts, 0);
+	ck_assert_uint_eq(outcome.alarms, 0);
+}
+END_TEST
+
+/* One unsampled check for each, and never an abort of a healthy device. */
+START_TEST(accidents_do_not_last)
+{
+	static const uint64_t gaps_us[] = { 100, 1000, 5000, 60000, 500000 };
+	struct scenario scenario = { .margin = THROTTLE_MARGIN_MS, .accidents = true };
+	struct outcome outcome;
+
+	scenario.gap_us = gaps_us[_i];
+	outcome = run(&scenario, (uint64_t)support_rounds(3600), 23);
+	printf("gap %6llu us: %llu accidents, %llu of %llu checks unsampled\n",
+	       (unsigned long long)scenario.gap_us, (unsigned long long)outcome.accidents,
+	       (unsigned long long)libmlx5.unsampled, (unsigned long long)libmlx5.checks);
+	ck_assert_uint_gt(outcome.accidents, 100);
+	ck_assert_uint_le(libmlx5.unsampled, outcome.accidents);
 	ck_assert_uint_eq(libmlx5.aborts, 0);
 	ck_assert_uint_eq(outcome.alarms, 0);
 }
@@ -350,6 +412,7 @@ int main(void)
 
 	tcase_set_timeout(tcase, 0);
 	tcase_add_loop_test(tcase, no_check_goes_unsampled, 0, SCENARIOS);
+	tcase_add_loop_test(tcase, accidents_do_not_last, 0, 5);
 	tcase_add_test(tcase, without_the_margin_checks_go_unsampled);
 	tcase_add_loop_test(tcase, looking_stays_cheap, 0, 3);
 	tcase_add_test(tcase, fresh_device_never_waits_long);

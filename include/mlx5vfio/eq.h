@@ -104,8 +104,8 @@ struct mlx5vfio_eq_attr {
 
 /*
  * Opens an event queue on an interrupt vector of its own and puts it into dev's loop. Looks at the
- * device's health and executes a device command, with all signals blocked: microseconds on a
- * healthy device, for ever on one whose firmware hangs and does not show it.
+ * device's health and executes a device command, with the signals blocked that have handlers:
+ * microseconds on a healthy device, for ever on one whose firmware hangs and does not show it.
  *
  * More events than the budget are handed out on the loop's next turns, so that a storm does not
  * starve what else the loop has to do. The queue must be large enough for what comes meanwhile: an

@@ -85,6 +85,12 @@ void clock_rate_wall(double factor)
 	rebase(0, factor);
 }
 
+/* The coarse clock's lag is not to be changed together with the rate, to seconds: it has none then. */
+static clockid_t source_of(clockid_t id)
+{
+	return atomic_load(&wall.rate) == 1.0 ? id : CLOCK_REALTIME;
+}
+
 int clock_gettime(clockid_t id, struct timespec *ts)
 {
 	bool is_wall = id == CLOCK_REALTIME || id == CLOCK_REALTIME_COARSE;
@@ -93,8 +99,7 @@ int clock_gettime(clockid_t id, struct timespec *ts)
 
 	if (!is_wall || !atomic_load_explicit(&wall.changed, memory_order_relaxed))
 		return real_clock(id, ts);
-	/* At a changed rate the coarse clock's lag would be changed as well, to seconds. */
-	error = real_clock(CLOCK_REALTIME, ts);
+	error = real_clock(source_of(id), ts);
 	if (error)
 		return error;
 	now = wall_from_real(to_ns(ts));
