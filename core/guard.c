@@ -18,8 +18,7 @@
  * So far from libmlx5's next check nothing needs to be looked at: something may hold a call up for that long
  * before libmlx5 reads its clock. That it did not take longer is found out afterwards.
  */
-#define FAR_BEFORE_MS 200
-#define FAR_AFTER_MS  100
+#define FAR_MS 200
 
 /*
  * Until the coarse clock ticks no time has passed. A kernel whose ticks stay away is not believed for more
@@ -245,7 +244,7 @@ bool guard_is_far(struct guard *guard)
 		return true;
 	guard->looked = false;
 	guard->call_from = clock_wall_ms();
-	guard->far = throttle_is_far(&guard->throttle, guard->call_from, FAR_BEFORE_MS);
+	guard->far = throttle_is_far(&guard->throttle, guard->call_from, FAR_MS);
 	guard->far_tick = now;
 	guard->believed = guard->far ? CALLS_PER_TICK : 0;
 	return guard->far;
@@ -278,7 +277,7 @@ static bool passed_far_from_check(struct guard *guard)
 	now = clock_wall_ms();
 	if (now > guard->call_from + TICK_MS)
 		throttle_held_up(&guard->throttle, now - guard->call_from - TICK_MS);
-	return throttle_is_far(&guard->throttle, now, FAR_AFTER_MS);
+	return throttle_is_far(&guard->throttle, now, 0);
 }
 
 /*

@@ -9,7 +9,7 @@
 
 #include "test_eq.h"
 
-#define MAX_EVENTS 64
+#define MAX_EVENTS 128
 #define ODD_TYPE   0x3e
 
 struct log {
@@ -236,6 +236,26 @@ START_TEST(interrupts_that_get_lost)
 }
 END_TEST
 
+/* More of them than a budget: one tick finds the first, and turns bring the rest. */
+START_TEST(lost_with_many_behind)
+{
+	struct mlx5vfio_stats stats;
+	struct mlx5vfio_eq *eq;
+
+	test_loop_start(&loop, (enum test_loop_kind)_i, 0);
+	seen.count = 0;
+	eq = test_eq_open(&loop, 8, 2, BIT(MLX5VFIO_EVENT_PORT_STATE_CHANGE), on_event, &seen);
+	mlx5vfio_set_interval(loop.dev, 100);
+	support_sim("lose-interrupt 0 1000");
+	support_sim("port 0 up 100");
+	test_turn_until(&loop, &seen.count, 100);
+	mlx5vfio_get_stats(loop.dev, &stats, sizeof(stats));
+	ck_assert_uint_le(stats.ticks, 20);
+	support_sim("lose-interrupt 0 0");
+	finish(eq);
+}
+END_TEST
+
 START_TEST(names)
 {
 	int type, known = 0;
@@ -267,6 +287,7 @@ int main(void)
 	tcase_add_loop_test(tcase, mask, 0, LOOP_KINDS);
 	tcase_add_loop_test(tcase, interrupts_that_lie, 0, LOOP_KINDS);
 	tcase_add_loop_test(tcase, interrupts_that_get_lost, 0, LOOP_KINDS);
+	tcase_add_loop_test(tcase, lost_with_many_behind, 0, LOOP_KINDS);
 	tcase_add_test(tcase, names);
 	suite_add_tcase(suite, tcase);
 	return support_run(suite);

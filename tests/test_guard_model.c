@@ -405,6 +405,34 @@ START_TEST(rapid_steps_are_no_stall)
 }
 END_TEST
 
+/* The registers were read for one call; the next one, made in short, is not that. */
+START_TEST(a_look_counts_for_one_call)
+{
+	static const uint32_t bar;
+	enum mlx5vfio_fault fault = MLX5VFIO_OK;
+	struct guard guard;
+	int wait_ms = 0;
+
+	world_reset(13);
+	guard_init(&guard, &bar, true);
+	world.now += 20000;
+	ck_assert_int_eq(guard_look(&guard), MLX5VFIO_OK);
+	ck_assert_int_eq(guard_before_call(&guard, true, &wait_ms, &fault), GUARD_CALL);
+	libmlx5_call();
+	guard_after_call(&guard);
+	ck_assert_uint_eq(libmlx5.checks, 1);
+	ck_assert_uint_eq(guard.misses, 0);
+	world.now += 20000;
+	ck_assert_int_eq(guard_look(&guard), MLX5VFIO_OK);
+	ck_assert(guard_is_far(&guard));
+	world.wall += 2000000;
+	libmlx5_call();
+	guard_after_call(&guard);
+	ck_assert_uint_eq(libmlx5.checks, 2);
+	ck_assert_uint_eq(guard.misses, 1);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("guard model");
@@ -418,6 +446,7 @@ int main(void)
 	tcase_add_test(tcase, fresh_device_never_waits_long);
 	tcase_add_loop_test(tcase, stall_is_found_before_libmlx5_aborts, 1, SCENARIOS);
 	tcase_add_test(tcase, rapid_steps_are_no_stall);
+	tcase_add_test(tcase, a_look_counts_for_one_call);
 	suite_add_tcase(suite, tcase);
 	return support_run(suite);
 }

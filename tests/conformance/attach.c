@@ -189,6 +189,7 @@ static void give_back(struct block *blocks)
 
 void attach_fd_of_another(const struct loop_driver *driver)
 {
+	struct mlx5vfio_stats before, after;
 	struct subject first, second;
 	const struct ibv_context *ctx;
 	struct block *blocks;
@@ -197,6 +198,8 @@ void attach_fd_of_another(const struct loop_driver *driver)
 	stage_begin(&stage, driver);
 	subject_begin(&first, &stage, 0, 0);
 	ctx = first.ctx;
+	mlx5vfio_set_guard(first.dev, false); /* nothing is in the way of a call */
+	mlx5vfio_process(first.dev, first.fd, POLLIN);
 	subject_close(&first); /* the mistake: no detach before */
 	blocks = occupy(ctx, sizeof(*ctx) * 4);
 	subject_open(&second, &stage, 1);
@@ -204,6 +207,10 @@ void attach_fd_of_another(const struct loop_driver *driver)
 	ck_assert_ptr_ne(second.ctx, ctx); /* or else it would be refused for another reason */
 	ck_assert_int_eq(second.fd, first.fd);
 	refuse(&stage, stage.loop, second.ctx, EBUSY);
+	mlx5vfio_get_stats(first.dev, &before, sizeof(before));
+	mlx5vfio_process(first.dev, first.fd, POLLIN); /* a turn that had begun */
+	mlx5vfio_get_stats(first.dev, &after, sizeof(after));
+	ck_assert_uint_eq(after.calls, before.calls);
 	subject_detach(&first);
 	subject_attach(&second, 10);
 	subject_post_event(&second, 4);
