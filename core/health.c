@@ -40,13 +40,19 @@ static void print_fault(const struct mlx5vfio_health *health)
 		health->fw_major, health->fw_minor, health->fw_subminor);
 }
 
+/* The suspicion lasts until a tick ends it; an error long past is not to blame for all that. */
+static bool pci_error_is_to_blame(const struct mlx5vfio *dev)
+{
+	return notices_suspect(dev) && clock_ms() < dev->suspect_until;
+}
+
 /* The device is never processed again. .health hears of it when the loop is on the stack. */
 void health_fault(struct mlx5vfio *dev, enum mlx5vfio_fault fault)
 {
 	if (dev->state != DEVICE_LIVE)
 		return;
 	notices_read_error(dev);
-	dev->fault = notices_suspect(dev) ? MLX5VFIO_PCI_ERROR : fault;
+	dev->fault = pci_error_is_to_blame(dev) ? MLX5VFIO_PCI_ERROR : fault;
 	fill_report(dev, &dev->report);
 	dev->state = DEVICE_ENDED;
 }
