@@ -62,6 +62,7 @@ static void device_succeeded(struct mlx5vfio *dev)
 static bool guard_allows(struct mlx5vfio *dev, bool looked)
 {
 	enum mlx5vfio_fault fault = MLX5VFIO_OK;
+	enum guard_verdict verdict;
 	int wait_ms = 0;
 
 	dev->held_until = NEVER;
@@ -70,18 +71,14 @@ static bool guard_allows(struct mlx5vfio *dev, bool looked)
 		if (!health_ok(dev))
 			return false;
 	}
-	switch (guard_before_call(&dev->guard, looked, &wait_ms, &fault)) {
-	case GUARD_CALL:
-		return true;
-	case GUARD_WAIT:
+	verdict = guard_before_call(&dev->guard, looked, &wait_ms, &fault);
+	if (verdict == GUARD_WAIT) {
 		dev->held_until = clock_ms() + wait_ms;
 		dev->stats.deferred++;
-		return false;
-	case GUARD_FAULT:
+	} else if (verdict == GUARD_FAULT) {
 		health_fault(dev, fault);
-		return false;
 	}
-	return false;
+	return verdict == GUARD_CALL;
 }
 
 /* The guard has allowed it. */
