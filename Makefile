@@ -97,7 +97,7 @@ FLAGS_core     := -fvisibility=hidden -fno-plt -DMLX5VFIO_VERSION=\"$(VERSION)\"
 FLAGS_adapters := -fvisibility=hidden -fno-plt
 FLAGS_sim       = -Isim -DMLX5VFIO_VERSION=\"$(VERSION)\" -DSIM_LIBDIR=\"$(libdir)/mlx5vfio\" \
                   -U_FORTIFY_SOURCE $(BEAR_NULL)
-FLAGS_tests    := -Isim -Itests
+FLAGS_tests    := -Isim -Itests -DMLX5VFIO_VERSION=\"$(VERSION)\"
 FLAGS_bench    := -Isim
 FLAGS_examples := -Isim
 compile         = $(CC) $(FLAGS) $(FLAGS_$(firstword $(subst /, ,$(1))))

@@ -195,16 +195,20 @@ static struct ibv_context *open_soon(void)
 	}
 }
 
+/* By a detach, or without one because the loop is gone. */
+static void (*const ends[])(struct mlx5vfio *dev) = { mlx5vfio_detach, mlx5vfio_forget };
+
 /* Nobody is told of the end, which comes all the same: the unbind waits for it. */
 START_TEST(detached_while_closing)
 {
 	struct ibv_context *ctx;
 	struct run run = { 0 };
+	int fds = support_open_fds();
 	struct mlx5vfio *dev = test_attach(0, &handlers, &run);
 
 	support_sim("delay 0 20ms");
 	ck_assert_int_eq(mlx5vfio_close(dev), 0);
-	mlx5vfio_detach(dev);
+	ends[_i](dev);
 	ck_assert_int_eq(run.detached, 1);
 	support_sim("unbind 0 60s");
 	support_sim("heal 0");
@@ -213,6 +217,7 @@ START_TEST(detached_while_closing)
 	ck_assert_int_eq(run.closed, 0);
 	ck_assert_int_eq(run.detached, 1);
 	ck_assert_int_eq(ibv_close_device(ctx), 0);
+	ck_assert(test_no_more_fds(fds));
 }
 END_TEST
 
@@ -282,7 +287,7 @@ int main(void)
 	tcase_add_test(tcase, no_thread);
 	tcase_add_test(tcase, no_fd);
 	tcase_add_test(tcase, no_watch);
-	tcase_add_test(tcase, detached_while_closing);
+	tcase_add_loop_test(tcase, detached_while_closing, 0, 2);
 	tcase_add_test(tcase, another_while_closing);
 	tcase_add_test(tcase, detached_when_closed);
 	tcase_add_test(tcase, exit_does_not_wait);

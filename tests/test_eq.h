@@ -32,6 +32,7 @@ struct test_loop {
 	struct ibv_context *ctx;
 	struct mlx5vfio *dev; /* NULL once it is detached */
 	int faults, errors, closed, detached;
+	int error; /* the last one told */
 };
 
 /* What is still open, for after a test that failed. */
@@ -51,8 +52,8 @@ static void test_on_error(struct mlx5vfio *dev, int error, void *arg)
 	struct test_loop *loop = arg;
 
 	(void)dev;
-	(void)error;
 	loop->errors++;
+	loop->error = error;
 }
 
 static void test_on_closed(int error, void *arg)

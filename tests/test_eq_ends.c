@@ -402,6 +402,65 @@ START_TEST(pollfds)
 }
 END_TEST
 
+/* The queue's fd: that which a device without queues does not have. */
+static int queue_fd(const struct test_loop *loop)
+{
+	struct pollfd fds[2];
+	int own = mlx5dv_vfio_get_events_fd(loop->ctx);
+
+	ck_assert_int_eq(mlx5vfio_pollfds(loop->dev, fds, 2), 2);
+	return fds[0].fd == own ? fds[1].fd : fds[0].fd;
+}
+
+/* The loop cannot watch it: told once, and the tick hands out what comes. */
+START_TEST(error_on_the_fd)
+{
+	struct test_loop loop;
+	struct queue queue;
+	int fd;
+
+	test_loop_start(&loop, LOOP_POLL, 0);
+	mlx5vfio_set_interval(loop.dev, 20);
+	open_queue(&queue, &loop, 4);
+	fd = queue_fd(&loop);
+	ck_assert_int_eq(mlx5vfio_process(loop.dev, fd, POLLERR), 0);
+	ck_assert_int_eq(loop.errors, 1);
+	ck_assert_int_eq(loop.error, -EIO);
+	ck_assert_int_eq(mlx5vfio_pollfds(loop.dev, NULL, 0), 1);
+	ck_assert_int_eq(mlx5vfio_process(loop.dev, fd, POLLERR), 0);
+	several_events();
+	ck_assert_int_eq(mlx5vfio_process(loop.dev, fd, POLLIN), 0);
+	ck_assert_int_eq(queue.count, 0);
+	test_turn_until(&loop, &queue.count, MANY);
+	ck_assert_int_eq(loop.errors, 1);
+	test_loop_finish(&loop, 0, 0);
+}
+END_TEST
+
+/* The doorbell went with the ctx: whatever the loop says of the fd, nothing is touched. */
+START_TEST(ctx_closed_under_us)
+{
+	static const int revents[] = { POLLIN, POLLERR, POLLNVAL };
+	struct test_loop loop;
+	struct queue queue;
+	int fd;
+
+	test_loop_start(&loop, LOOP_POLL, 0);
+	open_queue(&queue, &loop, 4);
+	fd = queue_fd(&loop);
+	test_close(&loop);
+	ck_assert_int_eq(mlx5vfio_process(loop.dev, fd, revents[_i]), 0);
+	ck_assert_int_eq(loop.errors, 1);
+	ck_assert_int_eq(loop.error, -EBADF);
+	ck_assert_int_eq(queue.count, 0);
+	ck_assert_int_eq(mlx5vfio_pollfds(loop.dev, NULL, 0), 0);
+	ck_assert_int_eq(mlx5vfio_timeout_ms(loop.dev), -1);
+	mlx5vfio_eq_close(queue.eq);
+	mlx5vfio_detach(loop.dev);
+	test_loop_end(&loop);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("eq ends");
@@ -423,6 +482,8 @@ int main(void)
 	tcase_add_loop_test(tcase, full_queue, 0, LOOP_KINDS);
 	tcase_add_test(tcase, forget);
 	tcase_add_test(tcase, pollfds);
+	tcase_add_test(tcase, error_on_the_fd);
+	tcase_add_loop_test(tcase, ctx_closed_under_us, 0, 3);
 	suite_add_tcase(suite, tcase);
 	return support_run(suite);
 }

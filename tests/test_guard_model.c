@@ -22,6 +22,8 @@ static struct {
 	uint64_t next_accident;
 	uint64_t ticks_stop_at,
 		ticks_stop_us; /* when the kernel's ticks stay away, and for how long */
+	uint64_t back_us; /* so far is the wall clock set back during the present call */
+	bool back_late;   /* after libmlx5 has read it */
 } world;
 
 /* libmlx5's state: see mlx5_vfio_poll_health() in providers/mlx5/mlx5_vfio.c. */
@@ -203,12 +205,25 @@ static bool one_call(struct guard *guard, const struct scenario *scenario, struc
 		preempt(scenario);
 	if (scenario->accidents)
 		have_accident(outcome);
+	if (!world.back_late)
+		world.wall -= (int64_t)world.back_us;
 	libmlx5_call();
+	if (world.back_late)
+		world.wall -= (int64_t)world.back_us;
 	hold_up(2 * scenario->held_up_us);
 	world.now += 4;
 	guard_after_call(guard);
 	outcome->calls++;
 	return true;
+}
+
+static bool one_call_made(struct guard *guard, const struct scenario *scenario,
+			  struct outcome *outcome)
+{
+	uint64_t calls = outcome->calls;
+
+	ck_assert(one_call(guard, scenario, outcome));
+	return outcome->calls > calls;
 }
 
 static void world_reset(uint64_t seed)
@@ -433,6 +448,39 @@ START_TEST(a_look_counts_for_one_call)
 }
 END_TEST
 
+/*
+ * Set back while a call is made, before libmlx5 reads the clock or after it. That call itself
+ * cannot be saved, but none after it goes unsampled: they are rare enough to tell one reading
+ * from the other.
+ */
+START_TEST(step_back_during_a_call)
+{
+	static const uint32_t bar;
+	struct scenario scenario = { .gap_us = 100000, .margin = THROTTLE_MARGIN_MS };
+	struct outcome outcome = { 0 };
+	struct guard guard;
+	int round, call;
+
+	world_reset(13);
+	guard_init(&guard, &bar, false);
+	for (round = 0; round < support_rounds(1000); round++) {
+		world.back_us = 1 + random_below(3000000);
+		world.back_late = round & 1;
+		while (!one_call_made(&guard, &scenario, &outcome))
+			;
+		world.now += random_below(2 * scenario.gap_us);
+		libmlx5.unsampled = 0;
+		world.back_us = 0;
+		for (call = 0; call < 40; call++) {
+			ck_assert(one_call(&guard, &scenario, &outcome));
+			world.now += scenario.gap_us / 2 + random_below(scenario.gap_us);
+		}
+		ck_assert_uint_eq(libmlx5.unsampled, 0);
+	}
+	ck_assert_uint_eq(libmlx5.aborts, 0);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("guard model");
@@ -447,6 +495,7 @@ int main(void)
 	tcase_add_loop_test(tcase, stall_is_found_before_libmlx5_aborts, 1, SCENARIOS);
 	tcase_add_test(tcase, rapid_steps_are_no_stall);
 	tcase_add_test(tcase, a_look_counts_for_one_call);
+	tcase_add_test(tcase, step_back_during_a_call);
 	suite_add_tcase(suite, tcase);
 	return support_run(suite);
 }
