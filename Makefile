@@ -7,7 +7,7 @@
 #   make bench        measures against hand-written glue: build/bench.json
 #   make soak         SECONDS=1800 SEED=N: random operations on every loop
 #   make load         a million events on one device, 256 devices: entries, pages, memory
-#   make coverage     the tests with gcov, a line per file
+#   make coverage     the tests with gcov: a line per file, and each line that they do not reach
 #   make install | uninstall      prefix=/usr/local libdir=… DESTDIR=…
 #   make clean
 #
@@ -239,7 +239,7 @@ lint:
 coverage:
 	@rm -rf $(BUILD)/cov
 	@+$(MAKE) --no-print-directory test VARIANTS=cov TESTS='$(TESTS)'
-	@BUILD='$(BUILD)' tools/coverage.sh
+	@BUILD='$(BUILD)' TESTS='$(TESTS)' tools/coverage.sh
 
 bench soak load: script = $(if $(filter bench,$@),bench/run,tests/$@)
 bench soak load:
