@@ -6,6 +6,9 @@
 #include "eq.h"
 #include "thread.h"
 
+/* While a device closes its timer is free. */
+#define ASK_AGAIN_MS 100
+
 static int watch_closer(struct mlx5vfio *dev, int events)
 {
 	return dev->ops ? dev->ops->watch(dev->loop, closer_fd(dev->closer), events) : 0;
@@ -53,12 +56,24 @@ void close_forget(struct mlx5vfio *dev)
 	dev->closer = NULL;
 }
 
-int close_process(struct mlx5vfio *dev, int fd)
+/* A loop that cannot watch the closer's fd is not to wait for its end in vain. */
+static void ask_again_later(struct mlx5vfio *dev)
+{
+	if (dev->ops)
+		dev->ops->timer(dev->loop, ASK_AGAIN_MS);
+}
+
+int close_process(struct mlx5vfio *dev, int fd, int revents)
 {
 	int error;
 
-	if (fd != closer_fd(dev->closer) || !closer_done(dev->closer, &error))
+	if (fd != -1 && fd != closer_fd(dev->closer))
 		return 0;
+	if (!closer_done(dev->closer, &error)) {
+		if (fd == -1 || !(revents & POLLIN))
+			ask_again_later(dev);
+		return 0;
+	}
 	device_enter(dev);
 	if (dev->handlers.closed)
 		dev->handlers.closed(error, dev->arg);

@@ -105,7 +105,7 @@ static inline bool notices_suspect(const struct mlx5vfio *dev)
 }
 
 /* close.c */
-int close_process(struct mlx5vfio *dev, int fd);
+int close_process(struct mlx5vfio *dev, int fd, int revents);
 void close_unwatch(struct mlx5vfio *dev);
 void close_forget(struct mlx5vfio *dev);
 

@@ -229,7 +229,7 @@ static int process_any(struct mlx5vfio *dev, int fd, int revents)
 	bool known = true;
 
 	if (dev->state == DEVICE_CLOSING)
-		return close_process(dev, fd);
+		return close_process(dev, fd, revents);
 	device_enter(dev);
 	if (fd != -1 && fd != dev->fd)
 		known = eq_process(dev, fd, revents);

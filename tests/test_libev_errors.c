@@ -20,7 +20,7 @@
 static bool refusing;
 
 static struct {
-	int errors, error;
+	int errors, error, closed;
 } run;
 
 int epoll_ctl(int epoll, int op, int fd, struct epoll_event *event)
@@ -42,6 +42,13 @@ static void on_error(struct mlx5vfio *dev, int error, void *arg)
 	(void)arg;
 	run.errors++;
 	run.error = error;
+}
+
+static void on_closed(int error, void *arg)
+{
+	(void)arg;
+	ck_assert_int_eq(error, 0);
+	run.closed++;
 }
 
 /* As many references as watchers that keep the loop alive: none, and one of somebody else's. */
@@ -68,12 +75,13 @@ static void expect_served(struct ev_loop *loop)
 
 static void begin(struct mlx5vfio *dev)
 {
-	static const struct mlx5vfio_handlers handlers = { .error = on_error };
+	static const struct mlx5vfio_handlers handlers = { .error = on_error, .closed = on_closed };
 
 	ck_assert_ptr_nonnull(dev);
 	mlx5vfio_set_handlers(dev, &handlers, NULL);
 	ck_assert_int_eq(mlx5vfio_set_interval(dev, 10), 0);
 	run.errors = 0;
+	run.closed = 0;
 }
 
 START_TEST(refused_by_the_kernel)
@@ -128,6 +136,25 @@ START_TEST(close_refused_by_the_kernel)
 }
 END_TEST
 
+/* Its end is told all the same: the timer asks. */
+START_TEST(end_of_a_refused_close)
+{
+	struct ev_loop *loop = ev_loop_new(EVBACKEND_EPOLL | EVFLAG_NOENV);
+	struct mlx5vfio *dev = mlx5vfio_libev_attach(loop, test_open(0));
+
+	begin(dev);
+	ev_run(loop, EVRUN_NOWAIT);
+	support_sim("delay 0 30ms"); /* so that it takes a while */
+	refusing = true;
+	ck_assert_int_eq(mlx5vfio_close(dev), 0);
+	ev_run(loop, 0);
+	ck_assert_int_eq(run.closed, 1);
+	refusing = false;
+	support_sim("delay 0 0ms");
+	ev_loop_destroy(loop);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("libev errors");
@@ -136,6 +163,7 @@ int main(void)
 	tcase_set_timeout(tcase, 0);
 	tcase_add_loop_test(tcase, refused_by_the_kernel, 0, 2);
 	tcase_add_test(tcase, close_refused_by_the_kernel);
+	tcase_add_test(tcase, end_of_a_refused_close);
 	suite_add_tcase(suite, tcase);
 	return support_run(suite);
 }
