@@ -22,8 +22,8 @@ static struct {
 	uint64_t next_accident;
 	uint64_t ticks_stop_at,
 		ticks_stop_us; /* when the kernel's ticks stay away, and for how long */
-	uint64_t back_us; /* so far is the wall clock set back during the present call */
-	bool back_late;   /* after libmlx5 has read it */
+	uint64_t back_us;      /* so far is the wall clock set back during the present call */
+	bool back_late;        /* after libmlx5 has read it */
 } world;
 
 /* libmlx5's state: see mlx5_vfio_poll_health() in providers/mlx5/mlx5_vfio.c. */

@@ -29,7 +29,6 @@ static void check_event(const struct mlx5vfio_event *event)
 	require((unsigned)event->type <= UINT8_MAX);
 	switch (event->type) {
 	case MLX5VFIO_EVENT_PORT_STATE_CHANGE:
-	case MLX5VFIO_EVENT_PORT_MODULE:
 		require(event->port < 16);
 		break;
 	case MLX5VFIO_EVENT_COMPLETION:
