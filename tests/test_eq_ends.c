@@ -325,7 +325,7 @@ START_TEST(overrun_of_another)
 	for (i = 0; i < 16; i++)
 		support_sim("port 0 up");
 	test_turn_until(&loop, &full.count, 16);
-	test_turn_for(&loop, 200);
+	test_turn_for(&loop, 1100); /* until it is no longer asked about */
 	support_sim("port 0 up");
 	test_turn_until(&loop, &full.count, 17);
 	ck_assert_int_eq(full.overruns, 0);
