@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Makes the table, bench.json and gnuplot's data of the lines "ROW LOOP DEVICES OURS OTHER" on stdin,
-a line for each round. Arguments: the build directory, the load average at the start."""
+a line for each round. Arguments: the build directory, the load average at the start, the rounds, the
+loops that were measured."""
 import datetime
 import json
+import math
 import platform
 import statistics
 import sys
@@ -39,12 +41,30 @@ ROWS = {
     "eq-cpu": ("event queue: CPU time per event (ns)", None),
     "eq-rate": ("event queue: events a second", None),
 }
-# goals are for one device, and for p99, where the issue is silent about others
+# goals are for one device and for p99
 WITHOUT_GOAL = {("cpu", "16"), ("cpu", "256"), ("latency", "50")}
 
 
+SCALES = {"cpu": ["1", "16", "256"], "idle": ["1", "16", "256"], "attach": ["1", "16", "256"],
+          "memory": ["1", "16", "256"], "latency": ["50", "99"], "thread": ["50", "99"]}
+
+
 def number(text):
-    return None if text == "never" else float(text)
+    value = None if text == "never" else float(text)
+    if value is not None and not math.isfinite(value):
+        sys.exit(f"a measurement has failed: {text!r}")
+    return value
+
+
+def check_complete(rounds, wanted, loops):
+    """No row may be missing: a measurement that has failed leaves none."""
+    for row in ROWS:
+        where = loops if not row.startswith(("eq-", "no-tick")) else loops[:1]
+        for scale in SCALES.get(row, ["1"]):
+            for loop in where:
+                got = len(rounds.get((row, scale, loop), []))
+                if got < wanted:
+                    sys.exit(f"{row} {scale} {loop}: {got} rounds of {wanted}")
 
 
 def read_lines():
@@ -127,8 +147,9 @@ def write_data(build, keys, rows):
 
 
 def main():
-    build, load = sys.argv[1:]
+    build, load, wanted, *loops = sys.argv[1:]
     rounds = read_lines()
+    check_complete(rounds, int(wanted), loops)
     keys = sorted(rounds, key=order)
     rows = [make_row(*key, rounds[key]) for key in keys]
     print_table(rows, load)

@@ -211,6 +211,8 @@ START_TEST(random_sequences)
 		add_up(outcome.output, &totals);
 	}
 	tell_totals(&totals, first);
+	ck_assert_uint_gt(totals.sequences, 0);
+	ck_assert_uint_gt(totals.count[0], 0);
 }
 END_TEST
 
