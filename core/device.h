@@ -86,6 +86,7 @@ void device_failed(struct mlx5vfio *dev, int error);
 void device_retry_later(struct mlx5vfio *dev);
 void device_report(struct mlx5vfio *dev, int error);
 bool device_fd_is_open(const struct mlx5vfio *dev);
+bool device_fd_is_readable(int fd); /* the device's, or that of one of its queues */
 void device_end_without_fd(struct mlx5vfio *dev);
 
 /* health.c */

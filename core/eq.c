@@ -321,9 +321,7 @@ static bool has_dropped_events(struct mlx5vfio_eq *eq)
 /* The fd stays readable until the queue was found empty: then the loop comes by itself. */
 static bool loop_will_come(const struct mlx5vfio_eq *eq)
 {
-	struct pollfd fd = { .fd = eq->verbs->fd, .events = POLLIN };
-
-	return eq->watching && poll(&fd, 1, 0) == 1 && (fd.revents & POLLIN);
+	return eq->watching && device_fd_is_readable(eq->verbs->fd);
 }
 
 /* What a lost interrupt leaves behind may be more than the budget: the rest wakes the loop. */

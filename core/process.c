@@ -116,12 +116,17 @@ static void take_result(struct mlx5vfio *dev, int err)
 	plan_retry(dev);
 }
 
+bool device_fd_is_readable(int fd)
+{
+	struct pollfd now = { .fd = fd, .events = POLLIN };
+
+	return poll(&now, 1, 0) == 1 && (now.revents & POLLIN);
+}
+
 /* libmlx5 arms the queue also when it fails: what it left behind has raised an interrupt since. */
 static bool left_something(const struct mlx5vfio *dev)
 {
-	struct pollfd fd = { .fd = dev->fd, .events = POLLIN };
-
-	return poll(&fd, 1, 0) == 1 && (fd.revents & POLLIN);
+	return device_fd_is_readable(dev->fd);
 }
 
 /* Each failure in a burst leaves the rest of it for another call: then there is no time to lose. */
